@@ -154,6 +154,7 @@ pub(crate) async fn compose_shared(
         ExecutorOptions { queues: settings.machines.queues(), store: data_dir.shared_identity(), ..executor };
     let limits = executor.config.max_running_trials.clone();
     let (kinds, default) = (executor.kinds(&others), executor.default.clone());
+    let pods = executors::worker_pods(data_dir.path(), &executor, settings.prediction.endpoint.as_deref()).await?;
     let (kind, executor) =
         executors::executor(data_dir.path(), executor, &others, container, isolation.clone(), &inbox).await?;
     let shown = match default.as_ref().and_then(|name| Some((name, kinds.get(name)?))) {
@@ -192,9 +193,10 @@ pub(crate) async fn compose_shared(
         identities: isolation.identities.clone(),
         environment: isolation.environment.clone(),
         engine,
+        refuses_versions: isolation.refuses_models && pods.is_none(),
+        pods,
         limits: settings.prediction.limits,
         times: settings.prediction.times,
-        refuses_versions: isolation.refuses_models,
         max_nodes: settings.prediction.max_workers,
     });
     let services = Arc::new(JobServices {

@@ -19,6 +19,7 @@ use tunesmith_config::{ExecutorConfig, KubernetesConfig, NamedExecutor, RayConfi
 use tunesmith_executor::remote::{AgentEngine, Inbox, PLACEMENT_TIMEOUT, RemoteExecutor};
 use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
 use tunesmith_files::RootedPath;
+use tunesmith_prediction::PodPlatform;
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
 /// File in the data folder with its executor's name. Absent for the local one.
@@ -281,6 +282,49 @@ impl Building<'_> {
         let executor = RemoteExecutor::new(engine, Arc::clone(self.inbox));
         Arc::new(executor.with_placement_timeout(self.placement_timeout))
     }
+}
+
+/// Subfolder with the identity of the workers of models in a cluster.
+#[cfg(feature = "kubernetes")]
+const WORKERS: &str = "prediction-workers";
+
+/// Pods for the workers of models of the server at `endpoint`; `None` if they are processes of this machine.
+///
+/// # Errors
+/// If the cluster is unusable.
+#[cfg(feature = "kubernetes")]
+pub(crate) async fn worker_pods(
+    folder: &Path,
+    options: &ExecutorOptions,
+    endpoint: Option<&str>,
+) -> anyhow::Result<Option<PodPlatform>> {
+    let (Some(config), Some(endpoint)) = (config_of_workers(options)?, endpoint) else { return Ok(None) };
+    // Their pods have no agent.
+    let agent_image = config.agent_image.or(Some(String::new()));
+    let config = KubernetesConfig { agent_image, ..config };
+    let settings = engine_settings::kubernetes::settings(config, folder.join(WORKERS))?;
+    let server = settings.pods.server.clone().unwrap_or_else(|| endpoint.to_owned());
+    let engine = tunesmith_kubernetes::KubernetesWorkers::connect(settings, &server).await;
+    Ok(Some(PodPlatform { engine: Arc::new(engine.context("prediction.executor")?), server }))
+}
+
+#[cfg(not(feature = "kubernetes"))]
+pub(crate) async fn worker_pods(
+    _: &Path,
+    options: &ExecutorOptions,
+    endpoint: Option<&str>,
+) -> anyhow::Result<Option<PodPlatform>> {
+    if config_of_workers(options)?.is_some() && endpoint.is_some() {
+        bail!("prediction.executor: this program was built without the executor for Kubernetes (feature kubernetes)");
+    }
+    Ok(None)
+}
+
+/// Settings of the executor of the workers of models; `None` for the local one.
+fn config_of_workers(options: &ExecutorOptions) -> anyhow::Result<Option<KubernetesConfig>> {
+    let Some(name) = options.config.prediction.as_deref() else { return Ok(None) };
+    let named = options.named(name);
+    Ok((kind_of(&named)? == ExecutorKind::Kubernetes).then_some(named.kubernetes))
 }
 
 /// Records the `kind` of the executor `name`, which must not change.

@@ -40,17 +40,24 @@ pub(crate) struct ServerSettings {
 }
 
 /// Workers of models.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct PredictionSettings {
     pub(crate) times: PredictionTimes,
     /// Maximum number of concurrent workers.
     pub(crate) max_workers: usize,
     pub(crate) limits: WorkerLimits,
+    /// Base URL of the server; `None` if it serves no workers in pods.
+    pub(crate) endpoint: Option<String>,
 }
 
 impl Default for PredictionSettings {
     fn default() -> Self {
-        Self { times: PredictionTimes::default(), max_workers: 16, limits: WorkerLimits::of_this_machine() }
+        Self {
+            times: PredictionTimes::default(),
+            max_workers: 16,
+            limits: WorkerLimits::of_this_machine(),
+            endpoint: None,
+        }
     }
 }
 

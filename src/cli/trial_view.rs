@@ -31,6 +31,8 @@ pub(super) struct TrialView {
     pub(super) measurement_count: usize,
     pub(super) stopped_early: bool,
     pub(super) infeasible_reason: Option<String>,
+    /// Note of a person.
+    pub(super) note: Option<String>,
     /// Constraints violated by the result.
     pub(super) violated: Vec<String>,
     start_time: Option<Timestamp>,
@@ -76,6 +78,7 @@ impl TrialView {
             measurement_count: message.measurements.len() + omitted.unwrap_or(0),
             stopped_early: message.tunesmith.stopped_early,
             infeasible_reason: message.infeasible_reason.clone(),
+            note: message.tunesmith.note.as_ref().map(|note| note.text.clone()),
             violated: message.tunesmith.violated_constraints.clone(),
             start_time: message.start_time,
             end_time: message.end_time,
@@ -183,7 +186,7 @@ impl TrialColumns<'_> {
     }
 
     /// Writes `trials` as CSV for `tunesmith bench --replay`, formatting metrics with `number` and marking
-    /// `recommended`. Additional metrics follow the parameters.
+    /// `recommended`. Notes have a column if there are any. Additional metrics follow the parameters.
     pub(super) fn write_csv(
         &self,
         trials: &[TrialView],
@@ -195,6 +198,8 @@ impl TrialColumns<'_> {
         let several = if self.metrics.len() > 1 { self.metrics.as_slice() } else { &[] };
         let header = ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason"];
         let header = header.into_iter().chain(["start_time", "end_time", "recommended"]);
+        let has_notes = trials.iter().any(|trial| trial.note.is_some());
+        let header = header.chain(has_notes.then_some("note"));
         let mut writer = csv::Writer::from_writer(output);
         writer.write_record(header.chain(self.parameters.iter().chain(several).copied()))?;
         for trial in trials {
@@ -212,6 +217,7 @@ impl TrialColumns<'_> {
                 time(trial.end_time),
                 (recommended == Some(trial.id)).to_string(),
             ];
+            row.extend(has_notes.then(|| trial.note.clone().unwrap_or_default()));
             row.extend(self.parameters.iter().map(parameter));
             row.extend(several.iter().map(|name| metric(name)));
             writer.write_record(row)?;
@@ -245,6 +251,8 @@ impl TrialColumns<'_> {
             column("end_time", times(|trial| trial.end_time)),
             column("recommended", flags(&|trial| recommended == Some(trial.id))),
         ];
+        let has_notes = trials.iter().any(|trial| trial.note.is_some());
+        table.extend(has_notes.then(|| column("note", texts(&|trial| trial.note.clone()))));
         table.extend(self.parameters.iter().map(|name| column(name, parameter_values(trials, name))));
         let several = if self.metrics.len() > 1 { self.metrics.as_slice() } else { &[] };
         table.extend(several.iter().map(|name| column(name, metric(name))));

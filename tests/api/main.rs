@@ -25,6 +25,7 @@ mod tls;
 mod token_api;
 mod traces;
 mod trial_completion;
+mod trial_notes;
 mod upload_progress;
 mod uploads_and_logs;
 mod views;

@@ -52,6 +52,8 @@ fn methods(document: &Value) -> Vec<(String, String, String)> {
             "token",
             "model",
             "version",
+            "worker",
+            "file",
         ]
         .iter()
         .fold(path.clone(), |path, name| {

@@ -66,7 +66,7 @@ fn jobs_with_other_goals_and_hidden_jobs_are_not_compared() {
     for (token, name) in [(&foreign, "low"), (&viewer, "none")] {
         let (status, page) = get(token, &format!("job=local/{name}&job=local/high"));
         assert_eq!(status, 404, "{page}");
-        assert!(page.contains(&format!("job local/{name} does not exist, or you may not see it")), "{page}");
+        assert!(page.contains(&format!("Job local/{name} does not exist, or you may not see it")), "{page}");
     }
     let (status, page) = get(&viewer, "job=low");
     assert_eq!(status, 200);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tunesmith_testing::Workspace;
-use tunesmith_testing::access::token;
+use tunesmith_testing::access::{bearer, token};
 use tunesmith_testing::console::{JOBS, browse, job, sign_in};
 use tunesmith_testing::server::Server;
 
@@ -134,6 +134,28 @@ fn job_is_submitted_by_form_and_text_which_follow_each_other_and_by_keyboard() {
     browse("keyboard.py", &server, &[]);
 }
 
+#[test]
+fn dialogs_errors_and_printed_pages_are_usable() {
+    let workspace = Workspace::new("");
+    let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin"]);
+    let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer@p"]);
+    let files = workspace.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    let server = Server::start(&workspace, &["--allowed-folder", &files.display().to_string()]);
+    let create = |path: &str, body: &Value| {
+        let (status, answer) = server.send("POST", path, &bearer(&admin), &body.to_string());
+        assert_eq!(status, 200, "{answer}");
+    };
+    let mut first = job("first", 3);
+    first["trainingInput"]["jobDir"] = json!(files.join("output"));
+    create(JOBS, &first);
+    let study =
+        json!({"studyConfig": {"metrics": [{"metric": "loss", "goal": "MINIMIZE"}], "parameters": [real("rate")]}});
+    create(&format!("{STUDIES}?studyId=s"), &study);
+    create(&format!("{STUDIES}/s/trials"), &json!({"parameters": [{"parameter": "rate", "floatValue": 0.5}]}));
+    browse("dialogs.py", &server, &[&admin, &viewer]);
+}
+
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 
 fn real(name: &str) -> Value {
@@ -200,6 +222,7 @@ fn table_keys_commands_cards_and_curves_work_in_a_browser() {
     });
     create_study(&server, "far", &[real("u")], &far.collect::<Vec<_>>());
     browse("trials.py", &server, &[]);
+    browse("notes.py", &server, &[]);
 }
 
 /// A job that minimizes x, and one whose program fails.

@@ -49,6 +49,15 @@ def test_a_trial_is_stopped_by_a_user(client: Client) -> None:
     assert trial.record.metrics == {"score": 0.5}
 
 
+def test_a_note_is_kept_with_its_trial(client: Client) -> None:
+    study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")])
+    (trial,) = study.suggest()
+    assert trial.record.note == ""
+    assert study.set_note(trial.number, "looks odd\nask Ada").note == "looks odd\nask Ada"
+    assert study.trial(trial.number).note == "looks odd\nask Ada"
+    assert study.set_note(trial.number, "").note == ""
+
+
 def test_a_renewal_reports_that_a_trial_should_stop(client: Client) -> None:
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], [tunesmith.maximize("score")], trial_lease=4.5)
     (trial,) = study.suggest()

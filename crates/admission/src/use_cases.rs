@@ -208,6 +208,9 @@ use_cases! {
     STOP_JOB_TRIAL = changing("tunesmith.projects.jobs.trials.stop", Of(JobsUpdate), Job)
         "Stops a trial of a job: its program ends, and its last measurement becomes its result. The job goes \
          on.";
+    SET_JOB_TRIAL_NOTE = changing("tunesmith.projects.jobs.trials.setNote", Of(JobsUpdate), Job)
+        "Sets or removes the note on a trial of a job. With `etag`, the change is rejected if the note has changed since it \
+         was read.";
     LIST_JOB_LOGS = reads("tunesmith.projects.jobs.logs.list", Of(JobsGet), Job)
         "Lists the logs of a job's programs.";
     GET_JOB_LOG = reads("tunesmith.projects.jobs.logs.get", Of(JobsGet), Job)
@@ -231,6 +234,11 @@ use_cases! {
          hyperparameters. Repeating a report has no further effect.";
     GET_RUN_PACKAGE = reads("tunesmith.jobs.runs.packages.get", TrialToken, Run)
         "Returns a Python package of a job to the agent that installs it for one run of the job's program.".slower(10);
+    EXCHANGE_WITH_WORKER = reads("tunesmith.projects.models.workers.exchange", TrialToken, Model)
+        "Receives a message of a worker of a model in a pod, such as its predictions, and answers with the next request for \
+         it. Both are a line of JSON, followed by the content. Without a request, the status is 204 after a while.";
+    GET_WORKER_FILE = reads("tunesmith.projects.models.workers.files.get", TrialToken, Model)
+        "Returns a file of a version to its worker in a pod.".slower(10);
     CREATE_MODEL = changing("ml.projects.models.create", Of(ModelsCreate), Project)
         "Creates a model without versions.";
     LIST_MODELS = reads("ml.projects.models.list", Of(ModelsList), Project)
@@ -303,6 +311,9 @@ use_cases! {
         "Checks whether a trial should stop.";
     STOP_TRIAL = changing("ml.projects.locations.studies.trials.stop", Of(TrialsUpdate), Trial)
         "Requests the client of a trial to stop.";
+    SET_TRIAL_NOTE = changing("tunesmith.projects.locations.studies.trials.setNote", Of(TrialsUpdate), Trial)
+        "Sets or removes the note on a trial. With `etag`, the change is rejected if the note has changed since it was \
+         read.";
     GET_OPERATION = reads("ml.projects.locations.operations.get", Of(OperationsGet), Operation)
         "Gets an operation, with its response once it is done.";
     CANCEL_OPERATION = changing("ml.projects.locations.operations.cancel", Of(OperationsCancel), Operation)

@@ -1,5 +1,6 @@
 // Actions: requests of the documented API, with the session of the visitor.
 
+import { confirmCopy, copyText } from "./copy.js";
 import { refresh } from "./live.js";
 import { createModel } from "./new_model.js";
 import { trialBody } from "./trial_form.js";
@@ -72,9 +73,10 @@ function parsed(text) {
  * Asks before something is changed.
  * @param {string} text
  * @param {string} action
+ * @param {boolean} isDanger whether it cannot be undone
  * @returns {Promise<boolean>}
  */
-function confirmed(text, action) {
+function confirmed(text, action, isDanger) {
   const dialog = document.createElement("dialog");
   const question = document.createElement("p");
   question.id = "question";
@@ -83,7 +85,7 @@ function confirmed(text, action) {
   const form = document.createElement("form");
   form.method = "dialog";
   form.className = "actions";
-  for (const [value, label, kind] of [["", "Back", ""], ["yes", action, "primary"]]) {
+  for (const [value, label, kind] of [["", "Back", ""], ["yes", action, isDanger ? "primary danger" : "primary"]]) {
     const button = document.createElement("button");
     Object.assign(button, { value, textContent: label, className: kind });
     form.append(button);
@@ -126,12 +128,10 @@ async function press(button) {
     const shown = document.getElementById(dialog);
     if (shown instanceof HTMLDialogElement) shown.showModal();
   } else if (copy) {
-    await navigator.clipboard.writeText(document.getElementById(copy)?.textContent ?? "");
-    const label = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = label), 1500);
+    await copyText(copy === "address" ? location.href : document.getElementById(copy)?.textContent ?? "");
+    confirmCopy(button);
   } else if (method && url) {
-    if (confirm && !(await confirmed(confirm, button.textContent ?? ""))) return;
+    if (confirm && !(await confirmed(confirm, button.textContent ?? "", button.classList.contains("danger")))) return;
     const error = await send(method, url, BODIES[sent ?? ""] ?? {});
     report(error);
     if (!error && next) location.assign(next);
@@ -152,6 +152,7 @@ function body(form) {
     return { trainingInput: { hyperparameters } };
   }
   if (form.dataset.body === "study") return { studyConfig: { tunesmith: { maxTrials: String(fields.get("maxTrials")) } } };
+  if (form.dataset.body === "note") return { text: String(fields.get("text") ?? ""), etag: String(fields.get("etag") ?? "") };
   if (form.dataset.body === "trial") return trialBody(form);
   if (form.dataset.body === "token" || form.dataset.body === "rotation") return tokenBody(form);
   /** @type {Record<string, string>} */

@@ -70,6 +70,7 @@ function fill(card, row) {
   const note = document.createElement("span");
   note.className = "quiet";
   note.textContent = `${rest > 0 ? `and ${rest} more; ` : ""}click to open the trial`;
+  if (row.note) list.append(...line("Note", row.note, ""));
   card.replaceChildren(title, Object.assign(document.createElement("span"), { className: "quiet", textContent: ` ${state}` }), list, note);
 }
 

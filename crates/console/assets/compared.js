@@ -1,6 +1,6 @@
 // @ts-check
 // Plots of several studies side by side: one line for each.
-import { count, layout, plain } from "./plot_parts.js";
+import { count, counted, layout, plain } from "./plot_parts.js";
 import { TRIALS } from "./plots.js";
 
 /**
@@ -56,7 +56,7 @@ export function bestSoFar(entries, colours) {
         improvements.trials.map((/** @type {number} */ trial, /** @type {number} */ at) => [name, trial, improvements.values[at]]),
       ),
     },
-    note: `${count(entries.length)} jobs; a line falls or rises where a trial was better than all before it`,
+    note: `${counted(entries.length, "job")}; a line falls or rises where a trial was better than all before it`,
   };
 }
 
@@ -84,6 +84,6 @@ export function distributions(entries, colours) {
         view.values.map((/** @type {number} */ value, /** @type {number} */ at) => [name, value, view.shares[at]]),
       ),
     },
-    note: fewest === most ? `${count(most)} trials with a result of each job` : `${count(fewest)} to ${count(most)} trials with a result`,
+    note: fewest === most ? `${counted(most, "trial")} with a result of each job` : `${count(fewest)} to ${counted(most, "trial")} with a result`,
   };
 }

@@ -87,6 +87,19 @@ export function onLookChange(redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
+/** Theme before the page was printed. @type {string | undefined} */
+let themeBefore;
+
+// Paper is light: while the page is printed, its drawings have the colours of the light theme.
+addEventListener("beforeprint", () => {
+  themeBefore ??= document.documentElement.dataset.theme ?? "system";
+  document.documentElement.dataset.theme = "light";
+});
+addEventListener("afterprint", () => {
+  document.documentElement.dataset.theme = themeBefore;
+  themeBefore = undefined;
+});
+
 /**
  * A row of a table: rounded numbers, with the exact ones on hover. The first cell is its head.
  * @param {unknown[]} values

@@ -24,7 +24,9 @@ function isTextField(target) {
 function goToRow(step) {
   const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main tbody tr")].map((row) => row.querySelector("th a, td a")).filter(Boolean));
   if (links.length === 0) return;
-  const at = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
+  const focused = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
+  // Beside an open trial, the first step is from that trial.
+  const at = focused < 0 ? links.findIndex((link) => link.closest("tr.selected")) : focused;
   const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + step));
   links[next].focus();
 }

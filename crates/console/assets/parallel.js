@@ -1,6 +1,6 @@
 // @ts-check
 // Parallel coordinates: trials as lines across the axes of parameters and metrics.
-import { NARROW, brief, count, plain, short, transparent } from "./plot_parts.js";
+import { NARROW, brief, count, counted, plain, short, transparent } from "./plot_parts.js";
 import { inner } from "./scales.js";
 
 /**
@@ -204,7 +204,7 @@ export function parallelCoordinates(view, colours, { order } = {}) {
         }),
       ]),
     },
-    note: `${total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`}${chosen.length < parameters ? `; the ${chosen.length} of ${count(parameters)} parameters that are most related to the results` : ""}${omitted > 0 ? `; ${omitted === 1 ? "1 result is beyond the end of its axis" : `${count(omitted)} results are beyond the ends of their axes`}` : ""}`,
+    note: `${total < view.measured ? `${counted(total, "line")} stand for ${counted(view.measured, "trial")}` : `${counted(total, "trial")} with a result`}${chosen.length < parameters ? `; the ${chosen.length} of ${count(parameters)} parameters that are most related to the results` : ""}${omitted > 0 ? `; ${omitted === 1 ? "1 result is beyond the end of its axis" : `${count(omitted)} results are beyond the ends of their axes`}` : ""}`,
   };
 }
 

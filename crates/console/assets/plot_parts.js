@@ -77,6 +77,11 @@ export function count(count) {
   return count.toLocaleString("en");
 }
 
+/** A number with its noun. @param {number} number @param {string} noun @returns {string} as in `1 trial` and `20,000 trials` */
+export function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /**
  * The layout of an axis.
  * @param {Axis} axis

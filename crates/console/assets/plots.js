@@ -1,7 +1,7 @@
 // @ts-check
 // Plots of views: each function turns the answer of the server into traces of plotly.js, their axes, and a table.
 import { surfaceOf } from "./surface.js";
-import { LEGEND, brief, count, layout, plain, roomForNames, short, transparent, worstToBest } from "./plot_parts.js";
+import { LEGEND, brief, count, counted, layout, plain, roomForNames, short, transparent, worstToBest } from "./plot_parts.js";
 
 /**
  * @typedef {import("./plot_parts.js").Axis} Axis
@@ -80,8 +80,8 @@ function csvOfPoints(view, x, y) {
 /** @param {any} view */
 function noteOf(view) {
   return view.density
-    ? `${count(view.measured)} trials with a result: ${count(view.points.trials.length)} of them are shown one by one, all are counted in the cells`
-    : `${count(view.measured)} trials with a result`;
+    ? `${counted(view.measured, "trial")} with a result: ${count(view.points.trials.length)} of them are shown one by one, all are counted in the cells`
+    : `${counted(view.measured, "trial")} with a result`;
 }
 
 /** @type {Axis} */
@@ -191,7 +191,7 @@ export function contour(view, colours, chosen = {}) {
     x: { root: "parameters", axis: view.x },
     y: { root: "parameters", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
-    note: `mean ${view.metric.name} of ${count(view.measured)} trials ${areCells ? "in cells" : "by a fitted surface, drawn near trials only"}, and the best ${count(view.points.trials.length)} trials`,
+    note: `mean ${view.metric.name} of ${counted(view.measured, "trial")} ${areCells ? "in cells" : "by a fitted surface, drawn near trials only"}, and the best ${counted(view.points.trials.length, "trial")}`,
   };
 }
 
@@ -218,7 +218,7 @@ export function rank(view, colours) {
     x: { root: "parameters", axis: view.x },
     y: { root: "parameters", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
-    note: `${shown < view.measured ? `${count(shown)} trials stand for ${count(view.measured)}` : noteOf(view)}; colour: the share of trials that each is better than`,
+    note: `${shown < view.measured ? `${counted(shown, "trial")} stand for ${count(view.measured)}` : noteOf(view)}; colour: the share of trials that each is better than`,
   };
 }
 
@@ -245,7 +245,7 @@ export function paretoFront(view, colours) {
     x: { root: "metric", axis: view.x },
     y: { root: "metric", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
-    note: `${count(view.frontSize)} of ${count(view.measured)} trials are not dominated`,
+    note: `${count(view.frontSize)} of ${counted(view.measured, "trial")} not dominated`,
   };
 }
 
@@ -268,7 +268,7 @@ export function distribution(view, colours) {
       header: [view.metric.name, "share"],
       rows: view.values.map((/** @type {number} */ value, /** @type {number} */ index) => [value, view.shares[index]]),
     },
-    note: `${count(view.measured)} trials with a result`,
+    note: `${counted(view.measured, "trial")} with a result`,
   };
 }
 
@@ -298,7 +298,7 @@ export function learningCurves(view, colours) {
         curve.steps.map((/** @type {number} */ step, /** @type {number} */ index) => [curve.trial, step, curve.values[index]]),
       ),
     },
-    note: `${count(view.curves.length)} of ${count(view.measured)} trials with measurements: the best first, then a sample`,
+    note: `${count(view.curves.length)} of ${counted(view.measured, "trial")} with measurements: the best first, then a sample`,
   };
 }
 
@@ -348,7 +348,7 @@ export function importance(view, colours) {
       header: ["parameter", "total", "total lower", "total upper", "alone", "alone lower", "alone upper"],
       rows: view.parameters.map((/** @type {any} */ bar) => [bar.parameter, bar.total, ...bar.totalRange, bar.firstOrder, ...bar.firstOrderRange]),
     },
-    note: `by a model of ${count(view.modelled)} points; ranges over ${view.refits} refits${bars.length < view.parameters.length ? `; the first ${bars.length} of ${count(view.parameters.length)} parameters` : ""}`,
+    note: `by a model of ${counted(view.modelled, "point")}; ranges over ${view.refits} refits${bars.length < view.parameters.length ? `; the first ${bars.length} of ${count(view.parameters.length)} parameters` : ""}`,
   };
 }
 
@@ -392,7 +392,7 @@ export function trust(view, colours) {
         trial, view.observed[index], view.predicted[index], view.lower[index], view.upper[index],
       ]),
     },
-    note: `${correlation}; noise to signal ${short(Number(view.noiseToSignal.toPrecision(2)))}; ${count(view.modelled)} points`,
+    note: `${correlation}; noise to signal ${short(Number(view.noiseToSignal.toPrecision(2)))}; ${counted(view.modelled, "point")}`,
   };
 }
 
@@ -481,6 +481,6 @@ export function timeline(view, colours) {
         ]),
       ),
     },
-    note: `${count(view.started)} trials were started${view.notShown > 0 ? `; ${count(view.notShown)} of them are in lanes that are not shown` : ""}`,
+    note: `${counted(view.started, "trial")} started${view.notShown > 0 ? `; ${count(view.notShown)} of them are in lanes that are not shown` : ""}`,
   };
 }

@@ -1,8 +1,9 @@
 // @ts-check
 // The picture of a job or study on its first page: results, importance and the five best trials. They are drawn without plotly.js.
+import { confirmCopy, copyText } from "./copy.js";
 import { onLookChange, tableRow } from "./figure.js";
 import { leaders } from "./leaders.js";
-import { colours as coloursOfPage, count, short } from "./plot_parts.js";
+import { colours as coloursOfPage, counted, short } from "./plot_parts.js";
 import { history } from "./plots.js";
 import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
@@ -81,7 +82,7 @@ async function drawImportance() {
     const bars = view.parameters.slice(0, MOST_BARS);
     canvas.replaceChildren(...bars.flatMap(barOf));
     const rest = view.parameters.length - bars.length;
-    note.textContent = `of a model of ${count(view.modelled)} trials${rest > 0 ? `; ${rest} more parameters in Explore` : ""}`;
+    note.textContent = `of a model of ${counted(view.modelled, "trial")}${rest > 0 ? `; ${rest} more parameters in Explore` : ""}`;
   } catch (error) {
     canvas.replaceChildren();
     note.textContent = error instanceof Error ? `Not known yet: ${error.message}` : String(error);
@@ -148,9 +149,8 @@ function leaderRow(trial) {
     Object.assign(button, { type: "button", textContent: form });
     button.setAttribute("aria-label", `Copy the parameters of trial ${trial.id} as ${form}`);
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(text(trial.parameters));
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = form), 1500);
+      await copyText(text(trial.parameters));
+      confirmCopy(button);
     });
     return button;
   });

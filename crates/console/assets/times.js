@@ -2,7 +2,7 @@
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-const distance = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
+const distance = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
 
 /** Units of distances with their seconds, the largest first. @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];

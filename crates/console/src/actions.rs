@@ -5,6 +5,7 @@ use super::format::encoded;
 use super::trial_form::TrialForm;
 use super::visit::Visitor;
 use tunesmith_access::Permission;
+use tunesmith_api::ai_platform::optimizer::etag_of_note;
 use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -80,6 +81,8 @@ pub(crate) struct TrialActions {
     pub(crate) method_of_attempt: String,
     /// Confirmation before stopping the trial; `None` if it cannot be stopped.
     pub(crate) stop: Option<String>,
+    /// Etag of the note, if the visitor may change it.
+    pub(crate) note: Option<String>,
     /// Whether the trial can end without a result.
     pub(crate) give_up: bool,
     pub(crate) delete: bool,
@@ -163,6 +166,7 @@ impl TrialActions {
         Self {
             method: format!("/v1/projects/{project}/jobs/{id}/trials/{}", trial.id),
             stop: may_stop.then(question),
+            note: visitor.may_on(Permission::JobsUpdate, job).then(|| etag_of_note(trial.note_version())),
             ..Self::default()
         }
     }
@@ -182,6 +186,7 @@ impl TrialActions {
                 let id = trial.id;
                 format!("Ask the client of trial {id} to stop? Its last measurement becomes its result.")
             }),
+            note: may_update.then(|| etag_of_note(trial.note_version())),
             give_up: may_update && matches!(trial.state, TrialState::Active | TrialState::Stopping),
             delete: visitor.may(Permission::TrialsDelete, project),
         }

@@ -162,7 +162,7 @@ impl Stream {
                     return Some(b"event: changed\ndata: \n\n");
                 }
                 Ok(_) => {}
-                Err(PageError::NotFound(_)) => return None,
+                Err(PageError::NotFound(_) | PageError::NoPage(_)) => return None,
                 // The store may recover.
                 Err(PageError::Denied(_) | PageError::Invalid(_) | PageError::Failed(_)) => {}
             }

@@ -230,6 +230,13 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// Number with its noun: `1 job`, `20,000 jobs`.
+pub(crate) fn counted(number: impl ToString, noun: &str) -> String {
+    let text = count(number);
+    let plural = if text == "1" { "" } else { "s" };
+    format!("{text} {noun}{plural}")
+}
+
 /// Number of things, with thousands separated: `20,000`.
 pub(crate) fn count(number: impl ToString) -> String {
     let digits = number.to_string();

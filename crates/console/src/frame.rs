@@ -38,6 +38,8 @@ pub(crate) enum Section {
     Workers,
     Access,
     Server,
+    /// Sign-in, whose visitor has no pages yet.
+    Login,
     Other,
 }
 
@@ -125,6 +127,7 @@ impl Frame {
                 Section::Workers => "workers",
                 Section::Access => "access",
                 Section::Server => "server",
+                Section::Login => "login",
                 Section::Other => "",
             }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::format::Span;
+use super::format::{Span, counted};
 use super::summary::Progress;
 use tunesmith_domain::{Job, JobState};
 use tunesmith_studies::MAX_POINTS;
@@ -29,6 +29,8 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |badge, class, text, advice| findings.push(Finding { badge, class, text, advice });
     let all = progress.ended();
+    let of_all = |part: u64| format!("{part} of {}", counted(all, "trial"));
+    let verb = |part: u64, one, many| if part == 1 { one } else { many };
     if all == 0 {
         return findings;
     }
@@ -40,8 +42,12 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
     } else {
         let class = if ended.measured == all { "is-good" } else { "is-ending" };
         let text = format!(
-            "{} of {all} ended trials have reported a metric, {} have a result.",
-            ended.measured, ended.succeeded
+            "{} of {} {} reported a metric, {} {} a result.",
+            ended.measured,
+            counted(all, "ended trial"),
+            verb(ended.measured, "has", "have"),
+            ended.succeeded,
+            verb(ended.succeeded, "has", "have")
         );
         add("Metric", class, text, "");
     }
@@ -49,7 +55,11 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
         let share = ended.infeasible as f64 / all as f64;
         let class = if share >= MANY_FAILURES { "is-bad" } else { "is-ending" };
         let percent = (share * 100.0).round();
-        let text = format!("{} of {all} trials ({percent} %) have no usable result.", ended.infeasible);
+        let text = format!(
+            "{} ({percent} %) {} no usable result.",
+            of_all(ended.infeasible),
+            verb(ended.infeasible, "has", "have")
+        );
         add("Failures", class, text, "Read the log of one of these trials.");
     }
     if ended.succeeded > 0 && ended.finite == 0 {
@@ -69,7 +79,11 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
         _ => {}
     }
     if ended.duplicates > 0 {
-        let text = format!("{} of {all} trials repeat the parameters of another one.", ended.duplicates);
+        let text = format!(
+            "{} {} the parameters of another one.",
+            of_all(ended.duplicates),
+            verb(ended.duplicates, "repeats", "repeat")
+        );
         let advice =
             "A small search space is exhausted, or the trials were given by hand. Lower maxTrials or widen the ranges.";
         add("Duplicates", "is-ending", text, advice);
@@ -81,17 +95,30 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
     }
     if ended.stopped_early > 0 {
         let saved = ended.saved_time().map(|saved| format!(", which has saved about {}", Span(saved).text()));
-        let text = format!("{} of {all} trials were stopped early{}.", ended.stopped_early, saved.unwrap_or_default());
+        let text = format!(
+            "{} {} stopped early{}.",
+            of_all(ended.stopped_early),
+            verb(ended.stopped_early, "was", "were"),
+            saved.unwrap_or_default()
+        );
         add("Early stopping", "is-good", text, "");
     }
     if ended.stopped_without_result > 0 {
-        let text = format!("{} of {all} trials were stopped before they had a result.", ended.stopped_without_result);
+        let text = format!(
+            "{} {} stopped without a result.",
+            of_all(ended.stopped_without_result),
+            verb(ended.stopped_without_result, "was", "were")
+        );
         add("Stopped", "is-ending", text, "");
     }
     let lost = ended.lost_attempts + progress.figures.open_lost_attempts;
     if lost > 0 {
         let time = Span(ended.lost_time + progress.figures.open_lost_time).text();
-        let text = format!("{lost} attempts were lost or preempted after {time} in all, and were run again.");
+        let text = format!(
+            "{} {} lost or preempted after {time} in all, and ran again.",
+            counted(lost, "attempt"),
+            verb(lost, "was", "were")
+        );
         add(
             "Lost attempts",
             "is-ending",

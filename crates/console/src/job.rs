@@ -9,7 +9,7 @@ use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::explore::{address_of, read_ahead};
 use super::failure::Failure;
-use super::format::{Badge, Number, Span, Time, TrialLink, Value};
+use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
 use super::subject::{Head, Named, Subject, Tab};
@@ -53,6 +53,9 @@ pub(crate) struct Summary {
     pub(crate) batch: Option<BatchPart>,
 }
 
+/// Maximum number of shown input paths of a batch prediction.
+const MAX_PATHS: usize = 20;
+
 /// Progress of a batch prediction.
 pub(crate) struct BatchPart {
     pub(crate) predictions: u64,
@@ -61,16 +64,30 @@ pub(crate) struct BatchPart {
     pub(crate) output: String,
     /// Model, version, or folder of the model.
     pub(crate) model: String,
+    /// Page of the model; `None` for a folder.
+    pub(crate) page: Option<String>,
+    pub(crate) input: Vec<String>,
 }
 
 impl BatchPart {
     fn of(prediction: &BatchPrediction) -> Self {
         let text = |field: &str| prediction.input[field].as_str().filter(|text| !text.is_empty());
+        let model = ["modelName", "versionName", "uri"].into_iter().find_map(text).unwrap_or_default();
+        let parts: Vec<&str> = model.split('/').collect();
+        let page = match parts[..] {
+            ["projects", project, "models", name] | ["projects", project, "models", name, "versions", _] => {
+                Some(format!("/console/projects/{}/models/{}", encoded(project), encoded(name)))
+            }
+            _ => None,
+        };
+        let paths = prediction.input["inputPaths"].as_array().into_iter().flatten();
         Self {
+            page,
+            input: paths.filter_map(|path| path.as_str()).take(MAX_PATHS).map(str::to_owned).collect(),
             predictions: prediction.counts.predictions,
             errors: prediction.counts.errors,
             output: text("outputPath").unwrap_or_default().to_owned(),
-            model: ["modelName", "versionName", "uri"].into_iter().find_map(text).unwrap_or_default().to_owned(),
+            model: model.to_owned(),
         }
     }
 }

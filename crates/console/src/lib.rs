@@ -5,6 +5,7 @@ mod actions;
 mod artifacts;
 mod assets;
 mod audit_filter;
+mod beside;
 mod best_trial;
 mod compare;
 mod console;

@@ -50,7 +50,7 @@ pub(crate) async fn form(State(console): State<Console>, Query(Next { next }): Q
 pub(crate) fn page(console: &Console, parts: &Parts, next: &str, refusal: Option<Refusal>) -> Response {
     let status = refusal.as_ref().map_or(StatusCode::OK, status);
     let error = refusal.map(|refusal| refusal.message);
-    let frame = Frame::without_visitor("Sign in", Section::Other, &parts.headers);
+    let frame = Frame::without_visitor("Sign in", Section::Login, &parts.headers);
     let provider = console.single_sign_on.as_ref().map(|sign_on| sign_on.name.clone());
     let next = inside(next);
     let start = format!("{SIGN_ON}?next={}", encoded(next));

@@ -125,5 +125,5 @@ where
 }
 
 async fn unknown(_: Console, _: Visit, address: Uri) -> Result<Response, PageError> {
-    Err(PageError::NotFound(format!("there is no page {}", address.path())))
+    Err(PageError::NoPage(address.path().to_owned()))
 }

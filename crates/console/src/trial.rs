@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use super::actions::{NewModel, TrialActions};
 use super::artifacts::ArtifactList;
+use super::beside::Beside;
 use super::console::{Console, rendered};
 use super::curve::Curve;
 use super::errors::PageError;
@@ -17,7 +18,7 @@ use super::logs::LogPart;
 use super::query;
 use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
-use super::trials;
+use super::trials::{self, Selection};
 use super::visit::Visit;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
 use tunesmith_domain::{AttemptLocation, Measurement, Trial, TrialState};
@@ -69,8 +70,14 @@ struct TrialPage {
     /// `None` without a job-dir.
     artifacts: Option<ArtifactList>,
     actions: TrialActions,
-    previous: Option<u64>,
-    next: Option<u64>,
+    note: Option<NoteText>,
+    beside: Beside,
+}
+
+struct NoteText {
+    text: String,
+    author: Option<String>,
+    time: Time,
 }
 
 struct LocationRow {
@@ -150,10 +157,12 @@ pub(crate) async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, PageError> {
     let number = named.trial_number()?;
-    let offset = offset(query.as_deref().unwrap_or_default())?;
+    let query = query.unwrap_or_default();
+    let (offset, selection) = (offset(&query)?, Selection::of(&query)?);
     let subject = console.subject(&named).await?;
     let study = subject.trials()?;
     let trial = console.studies.trial(&study.id, TrialId(number)).await?;
+    let beside = console.beside(study, &selection, trial.id).await?;
     let measurements = console.studies.measurements(&study.id, &trial).await?;
     let value = |name: &str| trial.final_measurement.as_ref()?.value(name).map(Number);
     let metrics = study.problem.metrics();
@@ -231,10 +240,22 @@ pub(crate) async fn show(
             Some(job) => TrialActions::of_job(job, &trial, &visit.visitor),
             None => TrialActions::of(study, &trial, &visit.visitor),
         },
-        previous: number.checked_sub(1).filter(|previous| *previous > 0),
-        next: Some(number + 1).filter(|next| *next < study.next_trial_id.0),
+        note: trial.note().map(|note| NoteText {
+            text: note.text.clone(),
+            author: note.author.clone(),
+            time: Time(note.time),
+        }),
+        beside,
     };
     Ok(rendered(&page))
+}
+
+impl TrialPage {
+    /// Address of the page of measurements after the `offset` latest ones.
+    fn measurements_from(&self, offset: &usize) -> String {
+        let list = if self.beside.query.is_empty() { "" } else { "&" };
+        format!("{}/trials/{}?measurements={offset}{list}{}", self.head.address, self.number, self.beside.query)
+    }
 }
 
 /// Parameters as trainer flags, quoted for a shell.

@@ -21,7 +21,7 @@ use tunesmith_domain::{Study, Trial};
 use tunesmith_filter::Filter;
 use tunesmith_views as views;
 
-const PAGE_SIZE: usize = 100;
+pub(crate) const PAGE_SIZE: usize = 100;
 
 /// Maximum number of running trials with their measurements, and number of their latest measurements.
 const MOST_CURVES: usize = 20;
@@ -31,14 +31,14 @@ pub(crate) const MOST_MEASUREMENTS: usize = 200;
 const MOST_NAMED: usize = 20;
 
 /// Common restrictions on trials beside a filter, as JSON: label and restriction.
-pub(crate) const CHIPS: &str = r#"[["Running","state = ACTIVE"],["Succeeded","state = SUCCEEDED"],["Failed","state = INFEASIBLE"],["Stopped early","stoppedEarly = true"]]"#;
+pub(crate) const CHIPS: &str = r#"[["Running","state = ACTIVE"],["Succeeded","state = SUCCEEDED"],["Failed","state = INFEASIBLE"],["Stopped early","stoppedEarly = true"],["With a note","note:*"]]"#;
 
 /// Selection in the query string.
 #[derive(Debug, Default, PartialEq)]
-struct Selection {
-    filter: String,
+pub(crate) struct Selection {
+    pub(crate) filter: String,
     /// Field as in a filter, optionally followed by ` desc`; empty for the trial number.
-    order: String,
+    pub(crate) order: String,
     /// Names of the shown columns; empty for all.
     columns: Vec<String>,
     /// Trial number before the page, if all trials are listed by number.
@@ -71,10 +71,10 @@ pub(crate) struct Column {
     /// Goal of a metric, or bound of a constraint.
     pub(crate) sub: String,
     /// Field in filters and orders.
-    field: String,
+    pub(crate) field: String,
     /// Whether the first click sorts in descending order.
     is_maximized: bool,
-    is_shown: bool,
+    pub(crate) is_shown: bool,
 }
 
 pub(crate) struct Row {
@@ -83,6 +83,16 @@ pub(crate) struct Row {
     /// Cells of the shown columns.
     pub(crate) cells: Vec<Cell>,
     pub(crate) reason: Option<String>,
+    pub(crate) note: Option<String>,
+}
+
+/// Trials that a selection lists around one of them.
+pub(crate) struct Around {
+    pub(crate) numbers: Vec<TrialId>,
+    /// Number of selected trials before the one; `None` if it is not selected.
+    pub(crate) before: Option<usize>,
+    /// Number of all selected trials.
+    pub(crate) matched: usize,
 }
 
 pub(crate) enum Cell {
@@ -95,7 +105,7 @@ pub(crate) enum Cell {
 }
 
 impl Selection {
-    fn of(text: &str) -> Result<Self, PageError> {
+    pub(crate) fn of(text: &str) -> Result<Self, PageError> {
         let mut selection = Self { columns: query::values(text, "column"), ..Self::default() };
         for (name, value) in query::pairs(text) {
             match name.as_str() {
@@ -110,12 +120,12 @@ impl Selection {
     }
 
     /// Whether trials are listed by number without a filter, which needs no columns of the study.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.filter.is_empty() && (self.order.is_empty() || self.order == "id")
     }
 
     /// Query string with another order and page.
-    fn query(&self, order: &str, page: &str) -> String {
+    pub(crate) fn query(&self, order: &str, page: &str) -> String {
         let Self { filter, columns, .. } = self;
         let mut parts = Vec::new();
         let mut add = |name: &str, value: &str| {
@@ -138,6 +148,13 @@ impl TrialsPage {
         let query = self.selection.query(order, page);
         let mark = if query.is_empty() { "" } else { "?" };
         format!("{}/trials{mark}{query}", self.head.address)
+    }
+
+    /// URL of trial `number`, beside which the listed trials are shown.
+    fn trial(&self, number: &u64) -> String {
+        let query = self.selection.query(&self.selection.order, "");
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}/trials/{number}{mark}{query}", self.head.address)
     }
 
     /// URL that sorts by `field`: in the best direction first, then in the other.
@@ -237,6 +254,41 @@ impl Console {
         study: &Study,
         selection: &Selection,
     ) -> Result<Result<(Vec<TrialId>, usize), String>, PageError> {
+        let offset = selection.offset;
+        let page = move |columns: &views::Columns, rows: &views::Rows, order| {
+            (numbers(columns, rows, order, offset, PAGE_SIZE), rows.count())
+        };
+        self.select(study, selection, page).await
+    }
+
+    /// Up to `radius` trials of `selection` before and after trial `number`; the error of a filter or an order that does not
+    /// fit the study.
+    pub(crate) async fn around(
+        &self,
+        study: &Study,
+        selection: &Selection,
+        number: TrialId,
+        radius: usize,
+    ) -> Result<Result<Around, String>, PageError> {
+        let around = move |columns: &views::Columns, rows: &views::Rows, order| {
+            let row = usize::try_from(number.0).ok().and_then(|number| number.checked_sub(1));
+            let before = row.and_then(|row| views::position(columns, rows, order, row));
+            let numbers = before.map(|before| {
+                let first = before.saturating_sub(radius);
+                numbers(columns, rows, order, first, before - first + radius + 1)
+            });
+            Around { numbers: numbers.unwrap_or_default(), before, matched: rows.count() }
+        };
+        self.select(study, selection, around).await
+    }
+
+    /// Applies `read` to the trials and the order of `selection`.
+    async fn select<T: Send + 'static>(
+        &self,
+        study: &Study,
+        selection: &Selection,
+        read: impl FnOnce(&views::Columns, &views::Rows, views::Order) -> T + Send + 'static,
+    ) -> Result<Result<T, String>, PageError> {
         let filter: Filter = match selection.filter.parse() {
             Ok(filter) => filter,
             Err(error) => {
@@ -245,18 +297,17 @@ impl Console {
             }
         };
         let columns = self.studies.columns(study).await?;
-        let (order, offset) = (selection.order.clone(), selection.offset);
+        let order = selection.order.clone();
         let select = move || {
             let rows = columns.select(&filter).map_err(|error| error.to_string())?;
             let order = columns.order(&order).map_err(|error| error.message)?;
-            let table = views::table(&columns, &rows, order, offset, PAGE_SIZE);
-            Ok((table.rows.iter().map(|row| TrialId(row.id)).collect(), rows.count()))
+            Ok(read(&columns, &rows, order))
         };
         off_the_runtime(select).await.map_err(|refusal| PageError::Failed(refusal.message))
     }
 
     /// Row with the cells of the shown `columns`. Reads the latest measurements of a running trial if `is_curve`.
-    async fn trial_row(
+    pub(crate) async fn trial_row(
         &self,
         study: &Study,
         trial: &Trial,
@@ -286,6 +337,7 @@ impl Console {
             badge: Badge::of_trial(trial.state, trial.stopped_early),
             cells: shown.map(cell).collect(),
             reason: trial.infeasible_reason.clone().or_else(|| violation(study, trial)),
+            note: trial.note().map(|note| note.text.clone()),
         })
     }
 
@@ -303,6 +355,17 @@ impl Console {
     }
 }
 
+/// Numbers of the trials of a page of `rows`.
+fn numbers(
+    columns: &views::Columns,
+    rows: &views::Rows,
+    order: views::Order,
+    offset: usize,
+    limit: usize,
+) -> Vec<TrialId> {
+    views::table(columns, rows, order, offset, limit).rows.iter().map(|row| TrialId(row.id)).collect()
+}
+
 /// Latest value of the metric `name` in `measurements`, with its course.
 fn latest_value(name: &str, measurements: &[tunesmith_domain::Measurement]) -> Cell {
     let values: Vec<f64> = measurements.iter().filter_map(|measurement| measurement.value(name)).collect();
@@ -316,7 +379,7 @@ fn latest_value(name: &str, measurements: &[tunesmith_domain::Measurement]) -> C
 ///
 /// # Errors
 /// [`PageError::Invalid`] if `shown` names a column that the study does not have.
-fn columns_of(study: &Study, shown: &[String]) -> Result<Vec<Column>, PageError> {
+pub(crate) fn columns_of(study: &Study, shown: &[String]) -> Result<Vec<Column>, PageError> {
     let metrics = study.problem.metrics().iter().map(|metric| Column {
         sub: goal_word(metric.goal).to_owned(),
         field: format!("metric.{}", field_name(&metric.name)),

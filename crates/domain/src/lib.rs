@@ -49,8 +49,8 @@ pub use study_spec::{NewStudy, StudySpec};
 pub use study_stopping::{EndedTrial, StudyProgress, StudyStopping, StudyTime};
 pub use suggestion::{SuggestionOperation, SuggestionRequest};
 pub use trial::{
-    AttemptLocation, CompletedStart, Completion, Lease, LossCause, NewTrial, RecordedRequest, RecordedRequestError,
-    ReplicaNode, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+    AttemptLocation, CompletedStart, Completion, Lease, LossCause, NewNote, NewTrial, NoteError, RecordedRequest,
+    RecordedRequestError, ReplicaNode, RequestKey, Trial, TrialChange, TrialFields, TrialNote, TrialStart, TrialState,
 };
 pub use tunesmith_algorithms::designers::Algorithm;
 pub use tunesmith_algorithms::early_stopping::{FinalPrediction, StoppingRule, StoppingRuleKind};

@@ -13,6 +13,7 @@ pub mod remote;
 pub mod reports;
 mod routed;
 pub mod tf_config;
+mod worker_pods;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,6 +33,7 @@ pub use self::job_logs::JobLogs;
 pub use self::part::AttemptPart;
 pub use self::placement::Placement;
 pub use self::routed::{NamedExecutors, RoutedExecutor};
+pub use self::worker_pods::{WorkerEnd, WorkerPod, WorkerPods, WorkerPodsError, WorkerSpec, WorkersState};
 pub use tunesmith_domain::{
     Accelerators, AttemptLocation, ExecutorJobId, ExitStatus, LossCause, ProgramEnd, ReplicaNode, Resources, Role,
     StopReason,

@@ -43,6 +43,11 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_conflict() && !status.is_already_exists())
     }
 
+    /// Whether the API server has decided against the request, such as for a quota.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(status) if (400..500).contains(&status.code) && !matches!(status.code, 409 | 410 | 429))
+    }
+
     /// Message of a permanent rejection: one that names an invalid field.
     ///
     /// All other rejections may be transient. A restarting API server answers 403 until it has loaded its roles;

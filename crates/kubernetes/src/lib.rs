@@ -10,6 +10,9 @@ mod submission;
 mod supersession;
 mod sweep;
 mod watch;
+mod worker_objects;
+mod worker_state;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,6 +27,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Config, ResourceExt};
 
 pub use self::pod_template::{PodTemplate, PodTemplateError};
+pub use self::workers::{KubernetesWorkers, WORKER_PERMISSIONS};
 
 use self::client::{ApiError, Client, Purpose, innermost};
 use self::submission::Recorded;
@@ -127,6 +131,10 @@ pub enum KubernetesUnusable {
     Configuration(String),
     #[error("the Kubernetes cluster at {address} cannot be used: {reason}; check KUBECONFIG and the network")]
     Cluster { address: String, reason: String },
+    #[error("{0}")]
+    Server(String),
+    #[error("the folder {} cannot be used", .0.display())]
+    Folder(PathBuf, #[source] io::Error),
     #[error(
         "this user may not {} in the namespace {namespace:?} of Kubernetes; give it the Role of \
          examples/kubernetes in this namespace",
@@ -190,39 +198,51 @@ impl KubernetesEngine {
     /// [`KubernetesUnusable`].
     pub async fn check(&self) -> Result<(), KubernetesUnusable> {
         for namespace in std::iter::once(&self.namespace).chain(&self.settings.queues) {
-            let mut missing = Vec::new();
-            for (group, resource, verb) in PERMISSIONS {
-                if !self.may(namespace, group, resource, verb).await.map_err(|error| self.unusable(&error))? {
-                    let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
-                    missing.push(format!("{verb} {name}"));
-                }
-            }
-            if !missing.is_empty() {
-                return Err(KubernetesUnusable::Permissions { namespace: namespace.clone(), missing });
-            }
+            check_permissions(&self.client, &self.address, namespace, &PERMISSIONS).await?;
         }
         Ok(())
     }
+}
 
-    fn unusable(&self, error: &ApiError) -> KubernetesUnusable {
-        KubernetesUnusable::Cluster { address: self.address.to_string(), reason: error.to_string() }
+/// Checks that the cluster at `address` responds and grants all `permissions` in `namespace`.
+async fn check_permissions(
+    client: &Client,
+    address: &Uri,
+    namespace: &str,
+    permissions: &[(&str, &str, &str)],
+) -> Result<(), KubernetesUnusable> {
+    let mut missing = Vec::new();
+    for (group, resource, verb) in permissions {
+        let answer = may(client, namespace, group, resource, verb).await;
+        let unusable =
+            |error: ApiError| KubernetesUnusable::Cluster { address: address.to_string(), reason: error.to_string() };
+        if !answer.map_err(unusable)? {
+            let name = if group.is_empty() { (*resource).to_owned() } else { format!("{resource}.{group}") };
+            missing.push(format!("{verb} {name}"));
+        }
     }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(KubernetesUnusable::Permissions { namespace: namespace.to_owned(), missing })
+}
 
-    async fn may(&self, namespace: &str, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {
-        let attributes = ResourceAttributes {
-            namespace: Some(namespace.to_owned()),
-            group: Some(group.to_owned()),
-            resource: Some(resource.to_owned()),
-            verb: Some(verb.to_owned()),
-            ..ResourceAttributes::default()
-        };
-        let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
-        let review = SelfSubjectAccessReview { spec, ..Default::default() };
-        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.kube.clone());
-        let params = PostParams::default();
-        let answer = self.client.call(Purpose::Read, || reviews.create(&params, &review)).await?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
-    }
+async fn may(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let attributes = ResourceAttributes {
+        namespace: Some(namespace.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(resource.to_owned()),
+        subresource: Some(subresource.to_owned()).filter(|name| !name.is_empty()),
+        verb: Some(verb.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..Default::default() };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.kube.clone());
+    let params = PostParams::default();
+    let answer = client.call(Purpose::Read, || reviews.create(&params, &review)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 impl std::fmt::Debug for KubernetesEngine {

@@ -10,7 +10,7 @@ use tunesmith_domain::JobId;
 use tunesmith_executor::remote::AgentId;
 
 /// Label on all objects of this program.
-const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith");
+pub(super) const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith");
 
 pub(super) const SERVER_LABEL: &str = "tunesmith.dev/server";
 
@@ -59,6 +59,11 @@ pub(super) fn name_of(identity: &str, id: &AgentId) -> String {
 /// Common prefix of all attempts of `job`.
 pub(super) fn prefix(identity: &str, job: &JobId) -> String {
     let (_, name) = job.parts();
+    format!("{PREFIX}{}-{}-", readable(name), digest(identity, job))
+}
+
+/// `name` as a part of names in the cluster.
+pub(super) fn readable(name: &str) -> String {
     let mut readable = String::new();
     for c in name.chars() {
         let c = if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -66,7 +71,8 @@ pub(super) fn prefix(identity: &str, job: &JobId) -> String {
             readable.push(c);
         }
     }
-    format!("{PREFIX}{}-{}-", readable.trim_end_matches('-'), digest(identity, job))
+    readable.truncate(readable.trim_end_matches('-').len());
+    readable
 }
 
 fn digest(identity: &str, job: &JobId) -> String {

@@ -231,7 +231,7 @@ fn trial_container(
 }
 
 /// Requirements of the Pod Security Standard `restricted` per container, apart from a non-root user.
-fn security() -> SecurityContext {
+pub(super) fn security() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
@@ -264,7 +264,7 @@ fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> 
     volumes
 }
 
-fn claim_name(index: usize) -> String {
+pub(super) fn claim_name(index: usize) -> String {
     format!("{CLAIM_VOLUMES}{index}")
 }
 
@@ -272,7 +272,7 @@ pub(super) fn is_reserved_volume(name: &str) -> bool {
     [AGENT, SPEC_VOLUME, SPOOL_VOLUME].contains(&name) || name.starts_with(CLAIM_VOLUMES)
 }
 
-fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
+pub(super) fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
         mount_path: path.to_owned(),

@@ -57,6 +57,23 @@ impl PodTemplate {
         Self(merged(self.0.clone(), over.0.clone()))
     }
 
+    /// This template for a pod without an agent, whose container is `name`.
+    pub(super) fn without_agent(&self, name: &str) -> Self {
+        let mut template = self.0.clone();
+        let list = |template: &mut Value, path: &str| {
+            template.pointer_mut(path).and_then(Value::as_array_mut).map(std::mem::take)
+        };
+        if let Some(mut containers) = list(&mut template, "/spec/containers") {
+            containers.iter_mut().filter(|one| one["name"] == TRIAL).for_each(|one| one["name"] = name.into());
+            template["spec"]["containers"] = containers.into();
+        }
+        if let Some(mut containers) = list(&mut template, "/spec/initContainers") {
+            containers.retain(|one| one["name"] != AGENT);
+            template["spec"]["initContainers"] = containers.into();
+        }
+        Self(template)
+    }
+
     /// Merges `pod`, which takes precedence, into this template.
     ///
     /// # Errors

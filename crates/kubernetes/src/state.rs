@@ -180,7 +180,7 @@ fn without_pod(job: &Job) -> String {
 }
 
 /// Reason why a pod is not running: a container that cannot start, or no suitable node.
-fn waiting_reason(status: &PodStatus) -> String {
+pub(super) fn waiting_reason(status: &PodStatus) -> String {
     let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
     let waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
     let mut telling = waiting.filter_map(|waiting| Some((waiting.reason.as_deref()?, waiting.message.as_deref())));
@@ -210,7 +210,7 @@ pub(super) fn waits_for(pod: &Pod, path: &str) -> bool {
     named.all(|container| container.state.as_ref().is_none_or(|state| state.waiting.is_some()))
 }
 
-fn named(reason: &str, message: Option<&str>) -> String {
+pub(super) fn named(reason: &str, message: Option<&str>) -> String {
     match message.map(str::trim).filter(|message| !message.is_empty()) {
         Some(message) => format!("{reason}: {}", quoted(message)),
         None => reason.to_owned(),

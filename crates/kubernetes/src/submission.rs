@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Uri;
 use k8s_openapi::api::batch::v1::Job;
@@ -103,28 +103,10 @@ impl KubernetesEngine {
         self.submitted.add(&name, &format!("{namespace} {uid}")).map_err(io_failed(id))
     }
 
-    /// Checks that pods can reach the server, judging by its address and the cluster's.
+    /// Checks that pods can reach the server at its `specified` address, or at that of the settings.
     fn check_address(&self, specified: &str) -> Result<(), String> {
         let address = self.settings.pods.server.as_deref().unwrap_or(specified);
-        let is_local = |host: Option<&str>| {
-            let host = host.unwrap_or_default().trim_matches(['[', ']']);
-            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        };
-        let parsed: Option<Uri> = address.parse().ok();
-        if !is_local(parsed.as_ref().and_then(Uri::host)) {
-            return Ok(());
-        }
-        let remedy = "set --kubernetes-server to its address in the network of the cluster";
-        if !is_local(self.address.host()) {
-            return Err(format!("pods cannot reach the server at {address}, a loopback address; {remedy}"));
-        }
-        // The API server of kind or minikube also listens on loopback; only pods with host networking reach it.
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "the server has the loopback address {address}, which only pods with hostNetwork reach; for others, {remedy}"
-            );
-        }
-        Ok(())
+        check_address(address, &self.address, &self.has_warned)
     }
 
     /// Creates `secret`, or overwrites one left by an interrupted submission.
@@ -223,6 +205,29 @@ impl KubernetesEngine {
         let (secrets, params) = (self.secrets(namespace), DeleteParams::default());
         self.client.find(Purpose::Delete, || secrets.delete(name, &params)).await.map(drop)
     }
+}
+
+/// Checks that pods can reach the server at `address`, judging by the address of the cluster. Warns once if only some can.
+pub(super) fn check_address(address: &str, cluster: &Uri, has_warned: &AtomicBool) -> Result<(), String> {
+    let is_local = |host: Option<&str>| {
+        let host = host.unwrap_or_default().trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    let parsed: Option<Uri> = address.parse().ok();
+    if !is_local(parsed.as_ref().and_then(Uri::host)) {
+        return Ok(());
+    }
+    let remedy = "set --kubernetes-server to its address in the network of the cluster";
+    if !is_local(cluster.host()) {
+        return Err(format!("pods cannot reach the server at {address}, a loopback address; {remedy}"));
+    }
+    // The API server of kind or minikube also listens on loopback; only pods with host networking reach it.
+    if !has_warned.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            "the server has the loopback address {address}, which only pods with hostNetwork reach; for others, {remedy}"
+        );
+    }
+    Ok(())
 }
 
 fn of_job(mut pods: Vec<Pod>, job: &Job) -> Vec<Pod> {

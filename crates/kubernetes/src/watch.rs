@@ -53,11 +53,11 @@ struct Namespace {
 }
 
 /// Objects of one kind in a namespace, kept current by a task.
-struct Watch<K: Lookup + 'static>
+pub(super) struct Watch<K: Lookup + 'static>
 where
     K::DynamicType: Eq + Hash,
 {
-    objects: Store<K>,
+    pub(super) objects: Store<K>,
     task: AbortHandle,
 }
 
@@ -148,7 +148,7 @@ impl Watched {
         Arc::clone(watched)
     }
 
-    /// Spawns a list-and-watch task for objects matching `config`. `attempt` extracts an object's attempt.
+    /// As the function [`watch`].
     fn watch<K>(
         &self,
         namespace: &str,
@@ -160,28 +160,44 @@ impl Watched {
         <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
         <K as Resource>::DynamicType: Default,
     {
-        let (objects, mut writer) = store();
-        let (api, namespace) = (Api::namespaced(self.client.clone(), namespace), namespace.to_owned());
-        let changes = self.changes.clone();
-        let task = tokio::spawn(async move {
-            let mut apply = |event: &watcher::Event<K>| {
-                writer.apply_watcher_event(event);
-                match event {
-                    watcher::Event::Apply(object) | watcher::Event::Delete(object) => {
-                        attempt(object).iter().for_each(|attempt| changes.notify(attempt));
-                    }
-                    watcher::Event::InitDone => changes.notify_all(),
-                    watcher::Event::Init | watcher::Event::InitApply(_) => {}
-                }
-            };
-            // The watcher relists after a 410 event, but keeps its version after a 410 response.
-            loop {
-                follow(&api, &namespace, config.clone(), &mut apply).await;
-                tokio::time::sleep(RELIST_PAUSE).await;
-            }
-        });
-        Watch { objects, task: task.abort_handle() }
+        watch(&self.client, &self.changes, namespace, config, attempt)
     }
+}
+
+/// Spawns a list-and-watch task for objects matching `config`. `key` extracts the key of an object in `changes`.
+pub(super) fn watch<K>(
+    client: &Client,
+    changes: &Changes<String>,
+    namespace: &str,
+    config: Config,
+    key: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
+) -> Watch<K>
+where
+    K: Resource<Scope = NamespaceResourceScope> + Lookup + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
+    <K as Resource>::DynamicType: Default,
+{
+    let (objects, mut writer) = store();
+    let (api, namespace) = (Api::namespaced(client.clone(), namespace), namespace.to_owned());
+    let changes = changes.clone();
+    let task = tokio::spawn(async move {
+        let mut apply = |event: &watcher::Event<K>| {
+            writer.apply_watcher_event(event);
+            match event {
+                watcher::Event::Apply(object) | watcher::Event::Delete(object) => {
+                    key(object).iter().for_each(|key| changes.notify(key));
+                }
+                watcher::Event::InitDone => changes.notify_all(),
+                watcher::Event::Init | watcher::Event::InitApply(_) => {}
+            }
+        };
+        // The watcher relists after a 410 event, but keeps its version after a 410 response.
+        loop {
+            follow(&api, &namespace, config.clone(), &mut apply).await;
+            tokio::time::sleep(RELIST_PAUSE).await;
+        }
+    });
+    Watch { objects, task: task.abort_handle() }
 }
 
 /// Newest event accepted by `is_wanted`.

@@ -46,6 +46,8 @@ pub(crate) struct Row {
     client_id: String,
     #[serde(default)]
     infeasible_reason: String,
+    #[serde(default)]
+    note: String,
 }
 
 /// A trial.
@@ -80,6 +82,9 @@ pub(crate) struct TrialRow {
     /// Why it has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<ProgramText>,
+    /// Note of a person; at most 300 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<ProgramText>,
 }
 
 impl From<Row> for TrialRow {
@@ -99,6 +104,7 @@ impl From<Row> for TrialRow {
             measurements: row.measurements,
             client_id: row.client_id,
             reason: ProgramText::given(&row.infeasible_reason),
+            note: ProgramText::given(&row.note),
         }
     }
 }

@@ -49,6 +49,14 @@ def loaded(settings):
     return model, report
 
 
+def answer(model, body):
+    """The reply to a request, and whether it succeeded."""
+    try:
+        return respond(model, body)
+    except RecursionError as error:
+        return failure("Prediction failed: %s" % error, error)
+
+
 def serve(settings):
     channel = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -68,11 +76,7 @@ def serve(settings):
         head = requests.read(4)
         if len(head) < 4:
             break
-        body = requests.read(struct.unpack(">I", head)[0])
-        try:
-            reply, is_success = respond(model, body)
-        except RecursionError as error:
-            reply, is_success = failure("Prediction failed: %s" % error, error)
+        reply, is_success = answer(model, requests.read(struct.unpack(">I", head)[0]))
         send(PREDICTIONS if is_success else ERROR, reply)
         if exhausted:
             log("the worker ends: it has reached its memory limit")
@@ -101,7 +105,10 @@ def once(settings):
 
 def main():
     settings = json.loads(sys.argv[1])
-    (once if settings.get("once") else serve)(settings)
+    if settings.get("inPod"):
+        serve_from_pod()
+    else:
+        (once if settings.get("once") else serve)(settings)
 
 
 main()

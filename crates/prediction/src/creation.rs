@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 use tunesmith_domain::{Code, Refusal};
+use tunesmith_executor::WorkerSpec;
 use tunesmith_files::RootedPath;
 use tunesmith_jobs::allowed_folders::ModelFolder;
 use tunesmith_packages::{EnvironmentRequest, PackageError, ProgramUser};
@@ -80,7 +81,7 @@ impl Models {
     ) -> Result<Operation, Refusal> {
         check_name("name", name)?;
         self.check(project, &spec)?;
-        if spec.container.is_some() {
+        if spec.container.is_some() && !self.runs_in_pods() {
             self.0.engines.engine().await.map_err(|reason| {
                 let text = format!("container: this server cannot run containers: {reason}");
                 Refusal::new(Code::FailedPrecondition, text)
@@ -136,15 +137,29 @@ impl Models {
     pub(crate) fn check_runs_here(&self) -> Result<(), Refusal> {
         if self.0.services.refuses_versions {
             let text = "the programs of this server run on other machines, but the workers of models would run on the server, \
-                        as its user; its operator accepts this with --allow-unisolated-programs";
+                        as its user; its operator runs them in pods with prediction.executor of the server configuration, or accepts this \
+                        with --allow-unisolated-programs";
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
         Ok(())
     }
 
+    /// Refuses what workers in pods cannot do.
+    pub(crate) fn check_runs_in_pods(&self, spec: &VersionSpec) -> Result<(), Refusal> {
+        let Some(platform) = &self.0.services.pods else { return Ok(()) };
+        if spec.container.is_some() {
+            let text = "custom containers are not run on Kubernetes, where the workers of this server are: give a framework or a \
+                        predictionClass, and the image in runtimeVersions of the server configuration";
+            return Err(Refusal::invalid("container", text));
+        }
+        let workers = WorkerSpec { image: spec.image.clone(), ..WorkerSpec::default() };
+        platform.engine.check(&workers).map_err(|text| Refusal::new(Code::FailedPrecondition, text))
+    }
+
     /// Checks what can be told without I/O.
     fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
         self.check_runs_here()?;
+        self.check_runs_in_pods(spec)?;
         match &spec.container {
             Some(container) => container.check()?,
             None if spec.deployment_uri.is_empty() => {
@@ -323,6 +338,12 @@ impl Inner {
         let folders = &self.services.allowed_folders;
         let packages = folders.model_packages(&self.services.packages, project, &uris, user.as_ref());
         let failed = |error: PackageError| package_failure(spec, error);
+        if self.services.pods.is_some() {
+            // The pods install them.
+            let (packages, archives) = (packages.map_err(failed)?, folder.archives());
+            let staged = self.services.environments.stage(&packages, &spec.requirements, &archives, &|_| {}).await;
+            return staged.map(drop).map_err(failed);
+        }
         let request = EnvironmentRequest {
             packages: packages.map_err(failed)?,
             requirements: spec.requirements.clone(),

@@ -16,6 +16,7 @@ mod model_files;
 mod models;
 mod nodes;
 mod operations;
+mod pods;
 mod pool;
 mod pool_status;
 mod python_worker;
@@ -39,6 +40,7 @@ pub use limits::WorkerLimits;
 pub use model_files::{MAX_FILES, MAX_MODEL_BYTES};
 pub use models::{ModelServices, Models};
 pub use nodes::PredictionTimes;
+pub use pods::{PodPlatform, WorkerLink};
 pub use pool_status::PoolStatus;
 pub use records::{
     FieldNotice, Framework, MAX_NAME, MAX_VERSIONS, Model, ModelSource, Operation, OperationKind, Outcome, Scaling,

@@ -15,6 +15,9 @@ use crate::records::{Model, Operation, OperationKind, VersionState, failed};
 /// Longest interval of the server's rounds.
 const INTERVAL: Duration = Duration::from_secs(10);
 
+/// Interval of the sweeps of the cluster that runs workers.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
+
 /// Least difference of a version's last use that is stored. A guess: other servers read every change of a model.
 const USE_PRECISION: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
@@ -30,6 +33,8 @@ struct Rounds {
     cursor: Option<u64>,
     /// Running operations by project and ID, with the time since which none has shown a sign of life.
     running: HashMap<(String, String), Instant>,
+    /// Start of the last sweep of the cluster.
+    swept: Option<Instant>,
 }
 
 impl Models {
@@ -38,6 +43,10 @@ impl Models {
         let mut rounds = Rounds::default();
         let interval = INTERVAL.min(self.0.services.lease / RENEWALS);
         loop {
+            if rounds.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_INTERVAL) {
+                rounds.swept = Some(Instant::now());
+                self.0.sweep_pods().await;
+            }
             match self.round(&mut rounds).await {
                 Ok(()) => rounds.has_started = true,
                 Err(refusal) => tracing::warn!(error = refusal.message, "models cannot be looked after"),
@@ -128,7 +137,8 @@ impl Models {
             // The deletion was interrupted.
             return self.0.forget(&model.project, &model.name).await;
         }
-        if !has_started && model.versions.iter().any(|version| version.spec.container.is_some()) {
+        if !has_started && !self.runs_in_pods() && model.versions.iter().any(|version| version.spec.container.is_some())
+        {
             // Finding the engine removes the containers of a former process.
             if let Err(reason) = self.0.engines.engine().await {
                 tracing::warn!(model = model.resource_name(), "its containers cannot run: {reason}");

@@ -4,6 +4,7 @@
 //! <root>/<project>/<uid>/model/            files of the model
 //! <root>/<project>/<uid>/packages/         installed packages, for `sys.path`
 //! <root>/<project>/<uid>/bin/              their scripts, for `sys.path`
+//! <root>/<project>/<uid>/archives/         packages that pods install
 //! <root>/<project>/<uid>/complete          exists once all of it is there
 //! <root>/<project>/<uid>/worker.log        output of the workers
 //! <root>/<project>/<uid>/work/             working folders of the workers
@@ -81,6 +82,10 @@ impl VersionFolder {
         self.path.join("bin")
     }
 
+    pub(crate) fn archives(&self) -> PathBuf {
+        self.path.join("archives")
+    }
+
     pub(crate) fn work(&self) -> PathBuf {
         self.path.join("work")
     }
@@ -111,7 +116,7 @@ impl VersionFolder {
     /// user of the container.
     pub(crate) fn finish(&self, user: Option<&Identity>, is_of_container: bool) -> io::Result<()> {
         let modes = if is_of_container { (0o444, 0o555) } else { (0o400, 0o500) };
-        for folder in [self.model(), self.packages(), self.scripts()] {
+        for folder in [self.model(), self.packages(), self.scripts(), self.archives()] {
             if folder.exists() {
                 seal(&folder, user, modes)?;
             }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -21,6 +21,7 @@ use crate::engines::{EngineOptions, Engines};
 use crate::index::{ModelIndex, PAGE, SHARED_FOR};
 use crate::limits::WorkerLimits;
 use crate::nodes::{Nodes, PredictionTimes};
+use crate::pods::{Group, PodPlatform};
 use crate::pool::Pool;
 use crate::records::Model;
 
@@ -52,6 +53,8 @@ pub struct ModelServices {
     /// Variables that workers inherit from this process.
     pub environment: PassedEnvironment,
     pub engine: EngineOptions,
+    /// Cluster whose pods are the workers; `None` for processes of this machine.
+    pub pods: Option<PodPlatform>,
     /// Limits of workers without a machine type.
     pub limits: WorkerLimits,
     /// Whether new versions are refused: workers would have rights that programs do not have.
@@ -73,6 +76,10 @@ pub(crate) struct Inner {
     pub(crate) server: String,
     /// Pools by the UID of their version.
     pub(crate) pools: Mutex<HashMap<String, Arc<OnceCell<Arc<Pool>>>>>,
+    /// Groups of pods by their ID.
+    pub(crate) worker_groups: Mutex<HashMap<String, Weak<Group>>>,
+    /// Whether the server ends.
+    pub(crate) is_closing: watch::Sender<bool>,
     /// Operations that this process runs, by project and ID; the value requests their cancellation.
     pub(crate) running: Mutex<HashMap<(String, String), watch::Sender<bool>>>,
     /// UIDs of versions that this process is removing.
@@ -91,6 +98,8 @@ impl Models {
             engines: Arc::new(engines),
             server: hex::encode(rand::random::<[u8; 8]>()),
             pools: Mutex::default(),
+            worker_groups: Mutex::default(),
+            is_closing: watch::channel(false).0,
             running: Mutex::default(),
             deletions: Mutex::default(),
             index: ModelIndex::new(Arc::clone(&services.documents), services.is_shared),
@@ -166,6 +175,16 @@ impl Models {
             hashed(&|hasher| (uid, numbers).hash(hasher))
         });
         Ok(workers.fold(hashed(&|hasher| changes.hash(hasher)), u64::wrapping_add))
+    }
+
+    /// Whether workers run in the pods of a cluster, from images.
+    pub fn runs_in_pods(&self) -> bool {
+        self.0.services.pods.is_some()
+    }
+
+    /// Ends what outlives the server otherwise, such as pods, within `limit`.
+    pub async fn close(&self, limit: Duration) {
+        self.0.close_pods(limit).await;
     }
 
     /// Maximum number of workers of all versions on this server.

@@ -13,6 +13,7 @@ use tunesmith_telemetry::telemetry;
 
 use self::serving::{Reason, Unusable};
 use crate::nodes::{Nodes, PredictionTimes, Use};
+use crate::pods::WorkerGroup;
 use crate::pool_status::{Counts, PoolStatus, PredictError};
 use crate::runner::LoadReport;
 use crate::worker::{Content, Reply, StartError, Worker, WorkerSettings};
@@ -195,17 +196,27 @@ impl Pool {
 
     pub(crate) fn status(&self) -> PoolStatus {
         let state = self.state.lock();
+        let starting = state.live - state.ready;
+        let waiting = || self.pods().filter(|_| starting > 0).and_then(WorkerGroup::waiting);
         PoolStatus {
             ready: state.ready,
-            starting: state.live - state.ready,
+            starting,
             waiting: state.queue.len(),
-            failure: state.failure.clone(),
+            failure: state.failure.clone().or_else(waiting),
             ..self.counts.status()
         }
     }
 
     pub(crate) fn log(&self) -> &crate::worker_log::WorkerLog {
         self.settings.log()
+    }
+
+    /// Pods of its workers, if they are no processes of this machine.
+    pub(crate) fn pods(&self) -> Option<&WorkerGroup> {
+        match &self.settings {
+            WorkerSettings::Python(settings) => settings.pods.as_deref(),
+            WorkerSettings::Container(_) => None,
+        }
     }
 
     fn start(self: &Arc<Self>, state: &mut State) {

@@ -29,7 +29,7 @@ pub struct PoolStatus {
     /// Latencies of the answered requests.
     pub latencies: Latencies,
     pub last_use: Option<Timestamp>,
-    /// Why the last worker ended or was not started, until another one has loaded the model.
+    /// Why the last worker ended or was not started, until another one has loaded the model; or why its pod waits.
     pub failure: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A process of an interpreter that has loaded a model and answers requests one by one.
+//! A process of an interpreter that has loaded a model and answers requests one by one, on this machine or in a pod.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tunesmith_executor::local::{Identity, confine, limit};
 
 use crate::limits::{self, WorkerLimits};
+use crate::pods::{PodWorker, WorkerGroup};
 use crate::runner::{LoadFailure, LoadReport, RunnerSettings};
 use crate::worker::{Reply, StartError};
 use crate::worker_log::WorkerLog;
@@ -37,13 +38,68 @@ pub(crate) struct PythonSettings {
     /// Parent of the working folders, one for each worker.
     pub(crate) work: PathBuf,
     pub(crate) log: Arc<WorkerLog>,
+    /// Pods that replace the process.
+    pub(crate) pods: Option<Arc<WorkerGroup>>,
 }
 
-/// A running worker. Dropping it kills the process with its children.
+/// A running worker, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct PythonWorker {
-    stream: UnixStream,
     pub(crate) report: LoadReport,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Here(LocalWorker),
+    Pod(PodWorker),
+}
+
+impl PythonWorker {
+    /// Starts a worker and waits up to `limit` until it has loaded the model.
+    pub(crate) async fn start(settings: &PythonSettings, limit: Duration) -> Result<Self, StartError> {
+        match &settings.pods {
+            Some(pods) => {
+                let (worker, report) = PodWorker::start(pods, limit).await?;
+                Ok(Self { report, place: Place::Pod(worker) })
+            }
+            None => {
+                let (worker, report) = LocalWorker::start(settings, limit).await?;
+                Ok(Self { report, place: Place::Here(worker) })
+            }
+        }
+    }
+
+    /// Sends a request and waits for its response. After an error, or if the future is dropped, the worker is unusable.
+    pub(crate) async fn predict(&mut self, body: &[u8]) -> io::Result<Reply> {
+        match &mut self.place {
+            Place::Here(worker) => worker.predict(body).await,
+            Place::Pod(worker) => worker.predict(body).await,
+        }
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) async fn ended(&self) {
+        match &self.place {
+            Place::Here(worker) => worker.ended().await,
+            Place::Pod(worker) => worker.ended().await,
+        }
+    }
+
+    /// Ends the worker, with `at_once` even if it is about to end by itself. Returns how it ended and what it had printed
+    /// last.
+    pub(crate) async fn end(self, at_once: bool) -> (String, String) {
+        match self.place {
+            Place::Here(worker) => worker.end(at_once).await,
+            Place::Pod(worker) => worker.end(at_once).await,
+        }
+    }
+}
+
+/// A process of this machine. Dropping it kills the process with its children.
+#[derive(Debug)]
+struct LocalWorker {
+    stream: UnixStream,
     process: Process,
 }
 
@@ -56,9 +112,9 @@ struct Process {
     folder: Option<tempfile::TempDir>,
 }
 
-impl PythonWorker {
+impl LocalWorker {
     /// Starts a process and waits up to `limit` until it has loaded the model.
-    pub(crate) async fn start(settings: &PythonSettings, limit: Duration) -> Result<Self, StartError> {
+    async fn start(settings: &PythonSettings, limit: Duration) -> Result<(Self, LoadReport), StartError> {
         let system = |error: io::Error| StartError::System(error.to_string());
         let (stream, theirs) = BlockingStream::pair().map_err(system)?;
         stream.set_nonblocking(true).map_err(system)?;
@@ -69,13 +125,10 @@ impl PythonWorker {
             }
             _ => StartError::System(format!("{} cannot be started: {error}", settings.python.display())),
         })?;
-        let mut worker = Self { stream, report: LoadReport::default(), process };
+        let mut worker = Self { stream, process };
         let text = |what: &str| format!("Failed to load model: {what} (Error code: 0)");
         match tokio::time::timeout(limit, worker.receive()).await {
-            Ok(Ok((b'r', report))) => {
-                worker.report = serde_json::from_slice(&report).unwrap_or_default();
-                Ok(worker)
-            }
+            Ok(Ok((b'r', report))) => Ok((worker, serde_json::from_slice(&report).unwrap_or_default())),
             Ok(Ok((_, failure))) => {
                 let failure: LoadFailure = serde_json::from_slice(&failure).unwrap_or_default();
                 Err(StartError::NotLoaded { text: failure.error, detail: failure.traceback })
@@ -93,8 +146,7 @@ impl PythonWorker {
         }
     }
 
-    /// Sends a request and waits for its response. After an error, or if the future is dropped, the worker is unusable.
-    pub(crate) async fn predict(&mut self, body: &[u8]) -> io::Result<Reply> {
+    async fn predict(&mut self, body: &[u8]) -> io::Result<Reply> {
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
         self.stream.write_all(&length.to_be_bytes()).await?;
         self.stream.write_all(body).await?;
@@ -103,7 +155,7 @@ impl PythonWorker {
     }
 
     /// Waits until the process has closed its stream. An idle worker sends nothing.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let mut byte = [0];
         loop {
             if self.stream.readable().await.is_err() {
@@ -116,9 +168,7 @@ impl PythonWorker {
         }
     }
 
-    /// Kills the process, with `at_once` even if it is about to end by itself. Returns how it ended and what it had
-    /// printed last.
-    pub(crate) async fn end(mut self, at_once: bool) -> (String, String) {
+    async fn end(mut self, at_once: bool) -> (String, String) {
         self.process.end(at_once).await
     }
 
@@ -220,12 +270,14 @@ fn id_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Variables that limit the threads of numeric libraries, except those that the operator has set.
+/// Variables that limit the threads of numeric libraries.
+pub(crate) const THREAD_VARIABLES: [&str; 5] =
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"];
+
+/// [`THREAD_VARIABLES`], except those that the operator has set.
 fn threads(settings: &PythonSettings) -> impl Iterator<Item = (&'static str, String)> {
-    let names =
-        ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"];
     let number = settings.limits.threads.to_string();
-    let unset = names.into_iter().filter(|name| !settings.variables.contains_key(OsStr::new(name)));
+    let unset = THREAD_VARIABLES.into_iter().filter(|name| !settings.variables.contains_key(OsStr::new(name)));
     unset.map(move |name| (name, number.clone()))
 }
 

@@ -91,6 +91,8 @@ pub struct VersionSpec {
     pub milli_cpus: Option<u32>,
     /// Interpreter of the workers; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
+    /// Image of workers in pods; `None` for the default of the server.
+    pub image: Option<String>,
     /// Additional pip requirements.
     pub requirements: Vec<String>,
     /// Fields without effect.

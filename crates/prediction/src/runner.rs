@@ -11,6 +11,7 @@ pub const RUNNER: &str = concat!(
     include_str!("../runner/errors.py"),
     include_str!("../runner/models.py"),
     include_str!("../runner/requests.py"),
+    include_str!("../runner/pod.py"),
     include_str!("../runner/worker.py"),
 );
 
@@ -44,6 +45,11 @@ impl RunnerSettings {
         let settings = serde_json::to_string(self).unwrap_or_default();
         ["-c".to_owned(), RUNNER.to_owned(), settings]
     }
+}
+
+/// Command of the worker in a pod, whose settings come from the server.
+pub(crate) fn pod_command() -> Vec<String> {
+    ["python3", "-c", RUNNER, r#"{"inPod": true}"#].map(str::to_owned).into()
 }
 
 /// Report of a worker on the load of its model.

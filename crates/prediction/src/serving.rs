@@ -13,6 +13,7 @@ use crate::container::{ContainerSettings, own_variables};
 use crate::limits::WorkerLimits;
 use crate::model_files::VersionFolder;
 use crate::models::{Inner, Models};
+use crate::pods::WorkerGroup;
 use crate::pool::Pool;
 use crate::pool_status::{PoolStatus, PredictError};
 use crate::python_worker::PythonSettings;
@@ -66,6 +67,11 @@ impl Models {
     pub async fn log(&self, project: &str, version: &Version, limit: u64) -> Result<String, Refusal> {
         let path = self.0.folder(project, &version.uid).log();
         let pool = self.running_pool(&version.uid);
+        if let Some(group) = pool.as_ref().and_then(|pool| pool.pods()) {
+            return group.log(limit).await.map_err(|error| {
+                Refusal::new(Code::Unavailable, format!("the log of the workers cannot be read: {error}"))
+            });
+        }
         let read = tokio::task::spawn_blocking(move || match pool {
             Some(pool) => pool.log().tail(limit),
             None => WorkerLog::new(path).tail(limit),
@@ -101,6 +107,7 @@ impl Models {
         if !folder.is_complete() {
             self.0.fetch(project, version, &folder).await?;
         }
+        self.0.check_installed(&version.spec, &folder)?;
         let clear = folder.clone();
         let cleared = tokio::task::spawn_blocking(move || clear.clear_work()).await;
         if let Ok(Err(error)) = cleared {
@@ -166,11 +173,32 @@ impl Inner {
                 health: self.services.times.health,
                 log,
             }),
-            None => WorkerSettings::Python(self.python_settings(spec, folder, identity, log)),
+            None => {
+                let title = format!("{model} {}", version.name);
+                let pods = self.worker_group((project, model, &title), spec, folder);
+                WorkerSettings::Python(self.python_settings(spec, folder, identity, log, pods))
+            }
         };
         let (min, max) = (spec.scaling.min_nodes(), spec.scaling.max_nodes(self.nodes.limit));
         let name = format!("projects/{project}/models/{model}/versions/{}", version.name);
         Pool::new(name, settings, self.services.times, Arc::clone(&self.nodes), min, max)
+    }
+
+    /// Refuses a version whose packages were prepared for workers elsewhere.
+    pub(crate) fn check_installed(&self, spec: &VersionSpec, folder: &VersionFolder) -> Result<(), Refusal> {
+        let has_packages = !spec.package_uris.is_empty();
+        let (is_missing, place) = match self.services.pods {
+            Some(_) => (has_packages && !folder.archives().exists(), "on the server's machine"),
+            None => {
+                let has_packages = has_packages || !spec.requirements.is_empty();
+                (has_packages && !folder.packages().exists(), "on Kubernetes")
+            }
+        };
+        if is_missing {
+            let text = format!("the version was created for workers {place}, with packages for them: create it again");
+            return Err(Refusal::new(Code::FailedPrecondition, text));
+        }
+        Ok(())
     }
 
     /// Settings of workers of `spec`, whose files are in `folder`.
@@ -180,6 +208,7 @@ impl Inner {
         folder: &VersionFolder,
         identity: Option<Identity>,
         log: Arc<WorkerLog>,
+        pods: Option<Arc<WorkerGroup>>,
     ) -> PythonSettings {
         let existing = [folder.scripts(), folder.packages()].into_iter().filter(|path| path.exists());
         let own = self.services.limits;
@@ -203,6 +232,7 @@ impl Inner {
             identity,
             work: folder.work(),
             log,
+            pods,
         }
     }
 

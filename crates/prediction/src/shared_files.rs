@@ -12,7 +12,7 @@ use tunesmith_store::{Documents, StoreError};
 pub(crate) const KIND: &str = "model-files";
 
 /// Folders of a version that are stored.
-const FOLDERS: [&str; 3] = ["model", "packages", "bin"];
+const FOLDERS: [&str; 4] = ["model", "packages", "bin", "archives"];
 
 /// Size of a content part.
 const PART_BYTES: usize = 1 << 20;

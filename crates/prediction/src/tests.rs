@@ -48,6 +48,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
         identities: Identities::default(),
         environment: PassedEnvironment::default(),
         engine: EngineOptions::default(),
+        pods: None,
         limits: LIMITS,
         refuses_versions: false,
         times,

@@ -1,7 +1,7 @@
 //! Engine-independent changing calls. The domain decides which changes are legal.
 
 use super::engine::Changes;
-use super::{CopiedRecords, StoreError, queries};
+use super::{CopiedRecords, StoreError, SummaryKind, queries};
 use tunesmith_domain::{
     CompletedStart, Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, TransitionError, Trial, TrialChange,
     TrialId, TrialStart, TrialState,
@@ -36,7 +36,7 @@ pub(super) fn add_copied(records: &dyn Changes, copied: &CopiedRecords) -> Resul
         CopiedRecords::Job(job) => create_job(records, job, None),
         CopiedRecords::Study { study, summary } => {
             create_study(records, study)?;
-            summary.iter().try_for_each(|summary| records.put_summary(&study.id, summary))
+            summary.iter().try_for_each(|summary| records.put_summary(&study.id, SummaryKind::Figures, summary))
         }
         CopiedRecords::Trials { study, trials } => {
             trials.iter().try_for_each(|trial| records.put_trial(study, trial, None))

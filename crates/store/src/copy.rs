@@ -8,7 +8,7 @@ use tunesmith_domain::{Job, Measurement, Study, StudyId, Trial, TrialId};
 
 use crate::pages::{self, PAGE};
 use crate::record::{encode_chunks, encode_job, encode_study, encode_trial};
-use crate::{OptionalExtension, Store, StoreError};
+use crate::{OptionalExtension, Store, StoreError, SummaryKind};
 
 /// Records of another store, to be added unchanged.
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ impl Visitor for Comparing<'_> {
                 CopiedRecords::Study { study, summary } => {
                     let copied = with.study(&study.id).await.optional()?;
                     copied.is_some_and(|copied| encode_study(&copied) == encode_study(study))
-                        && with.summary(&study.id).await? == *summary
+                        && with.summary(&study.id, SummaryKind::Figures).await? == *summary
                 }
                 CopiedRecords::Trials { study, trials } => {
                     let before = trials.first().map(|trial| TrialId(trial.id.0 - 1));
@@ -178,7 +178,7 @@ async fn visit_study(
 ) -> Result<(), CopyError> {
     let (id, mut after) = (study.id.clone(), None);
     contents.studies += 1;
-    let summary = store.summary(&id).await?;
+    let summary = store.summary(&id, SummaryKind::Figures).await?;
     visitor.visit(CopiedRecords::Study { study: Box::new(study), summary }).await?;
     loop {
         let trials = store.trials(&id, after, PAGE).await?;

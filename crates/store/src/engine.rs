@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{Condition, StoreError};
+use super::{Condition, StoreError, SummaryKind};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 /// Scope of a change. Changes with the same scope are serialized; an engine may commit them together.
@@ -99,7 +99,7 @@ pub trait Ranges: Lookups {
         let _ = (study, revision, limit);
         Ok(None)
     }
-    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
+    fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError>;
     /// Chunks of measurements in order, starting with the one containing number `from`, each with the number of its
     /// first measurement. Holds at least `limit` measurements if the trial has that many.
     fn chunks(
@@ -126,8 +126,8 @@ pub trait Changes: Lookups {
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError>;
-    /// Replaces the study's own records, including its summary, by a tombstone for its trials below `next`; `None`
+    fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: &[u8]) -> Result<(), StoreError>;
+    /// Replaces the study's own records, including its summaries, by a tombstone for its trials below `next`; `None`
     /// removes the tombstone too.
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError>;
     /// Removes the trials in `first..end` with their measurements.

@@ -1,5 +1,6 @@
 //! Record keys, as ordered by sled and covered by checksums. IDs contain no zero byte; numbers are big-endian.
 
+use crate::SummaryKind;
 use tunesmith_domain::{StudyId, TrialId};
 
 /// Key prefix of all parts of `study`.
@@ -7,6 +8,19 @@ pub(super) fn study_prefix(study: &StudyId) -> Vec<u8> {
     let mut key = study.as_str().as_bytes().to_vec();
     key.push(0);
     key
+}
+
+/// Key of a summary of `study`. IDs contain no `#`.
+pub(super) fn summary(study: &StudyId, kind: SummaryKind) -> String {
+    match kind {
+        SummaryKind::Figures => study.to_string(),
+        SummaryKind::Columns => format!("{study}#columns"),
+    }
+}
+
+/// Keys of all summaries of `study`.
+pub(super) fn summaries(study: &StudyId) -> [String; 2] {
+    [SummaryKind::Figures, SummaryKind::Columns].map(|kind| summary(study, kind))
 }
 
 /// ID prefix of the studies of `project` at `location`.

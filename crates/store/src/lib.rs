@@ -83,6 +83,15 @@ pub const FEW: usize = 32;
 
 const RESTORE_ADVICE: &str = "stop, keep a copy of the data folder, and restore the store from a backup";
 
+/// Kind of a summary: what it was derived for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SummaryKind {
+    /// Statistics, optimal trials and the course of the best result.
+    Figures,
+    /// Columns of all trials, for views. Large; not part of copies, since they are derived again.
+    Columns,
+}
+
 /// Durable storage of jobs, studies, trials and measurements. The crate documentation states the contract.
 ///
 /// Errors: [`StoreError::NotFound`] for a missing job, study or trial; [`StoreError::AlreadyExists`] for a taken ID;
@@ -200,12 +209,12 @@ pub trait Store: Send + Sync + 'static {
     /// Applies `change`, stores its measurements, and returns the changed trial.
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError>;
 
-    /// Latest stored summary of `study`, if any.
-    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Latest stored summary of `study` of this kind, if any.
+    async fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Stores data derived from the trials of `study`, in the caller's own format, replacing the previous summary.
+    /// Stores data derived from the trials of `study`, in the caller's own format, replacing the previous summary of this kind.
     /// Removed with the study.
-    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError>;
+    async fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: Vec<u8>) -> Result<(), StoreError>;
 
     /// Adds records of another store unchanged, each once.
     ///

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 use crate::engine::{Changes, Engine, Lookups, Ranges, Scope};
-use crate::{Condition, StoreError};
+use crate::{Condition, StoreError, SummaryKind};
 
 /// A [`Store`](crate::Store) in memory.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ struct StudyRecords {
     trials: BTreeMap<TrialId, Trial>,
     by_revision: BTreeMap<u64, TrialId>,
     measurements: BTreeMap<TrialId, Vec<Measurement>>,
-    summary: Option<Vec<u8>>,
+    summaries: BTreeMap<SummaryKind, Vec<u8>>,
 }
 
 impl Records {
@@ -168,8 +168,8 @@ impl Ranges for Records {
         Ok(self.in_study(study, read).unwrap_or_default())
     }
 
-    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.in_study(study, |records| records.summary.clone()).flatten())
+    fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.in_study(study, |records| records.summaries.get(&kind).cloned()).flatten())
     }
 
     fn chunks(
@@ -209,7 +209,7 @@ impl Changes for Records {
                     trials: BTreeMap::new(),
                     by_revision: BTreeMap::new(),
                     measurements: BTreeMap::new(),
-                    summary: None,
+                    summaries: BTreeMap::new(),
                 };
                 studies.insert(study.id.clone(), records);
             }
@@ -222,8 +222,8 @@ impl Changes for Records {
         Ok(())
     }
 
-    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
-        self.change_study(study, |records| records.summary = Some(body.to_vec()));
+    fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: &[u8]) -> Result<(), StoreError> {
+        self.change_study(study, |records| drop(records.summaries.insert(kind, body.to_vec())));
         Ok(())
     }
 

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::{broadcast, watch};
 
-use super::{Claim, Condition, CopiedRecords, JobClaims, JobOwner, Notice, QueuedJobs, Renewal, Store, StoreError};
+use super::{
+    Claim, Condition, CopiedRecords, JobClaims, JobOwner, Notice, QueuedJobs, Renewal, Store, StoreError, SummaryKind,
+};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -166,12 +168,12 @@ impl Store for ObservedStore {
         self.changed(Changed::Study(study.clone()), changed)
     }
 
-    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.summary(study).await
+    async fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.summary(study, kind).await
     }
 
-    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
-        self.store.put_summary(study, body).await
+    async fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: Vec<u8>) -> Result<(), StoreError> {
+        self.store.put_summary(study, kind, body).await
     }
 
     async fn add_copied(&self, records: CopiedRecords) -> Result<(), StoreError> {

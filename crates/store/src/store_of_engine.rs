@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::engine::{Changes, Engine, Ranges, Scope};
-use super::{Condition, CopiedRecords, FEW, Store, StoreError, changes, queries};
+use super::{Condition, CopiedRecords, FEW, Store, StoreError, SummaryKind, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -191,20 +191,20 @@ impl<E: Engine> Store for E {
         Ok(trial)
     }
 
-    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
         let study = study.clone();
-        self.read(move |records| match records.summary(&study)? {
+        self.read(move |records| match records.summary(&study, kind)? {
             Some(body) => Ok(Some(body)),
             None => queries::study(records, &study).map(|_| None),
         })
         .await
     }
 
-    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
+    async fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: Vec<u8>) -> Result<(), StoreError> {
         let (scope, study) = (Scope::Study(study.clone()), study.clone());
         let put = move |records: &dyn Changes| {
             queries::study(records, &study)?;
-            records.put_summary(&study, &body)
+            records.put_summary(&study, kind, &body)
         };
         self.write(scope, put).await
     }

@@ -55,7 +55,7 @@ use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
 use tunesmith_domain::{
-    Code, Metadata, Refusal, ReportedOutcome, Study, StudyChange, StudyId, StudyState, SuggestionOperation,
+    Code, Metadata, NewNote, Refusal, ReportedOutcome, Study, StudyChange, StudyId, StudyState, SuggestionOperation,
     SuggestionRequest, Trial, TrialChange,
 };
 use tunesmith_store::{Documents, Store, StoreError, pages};
@@ -350,6 +350,30 @@ impl Studies {
     ) -> Result<Trial, StudiesError> {
         self.trial(study, id).await?;
         Ok(self.store.change_trial(study, id, TrialChange::AddMetadata(metadata)).await?)
+    }
+
+    /// Sets or removes the note on a trial.
+    ///
+    /// # Errors
+    /// [`StudiesError::OfJob`], [`StoreError::NotFound`]; [`StoreError::Refused`] if the note has been changed since it was read.
+    pub async fn set_note(&self, study: &StudyId, id: TrialId, note: NewNote) -> Result<TrialOfStudy, StudiesError> {
+        refuse_study_of_job(study)?;
+        self.set_note_of_any(study, id, note).await
+    }
+
+    /// As [`Self::set_note`], also for the study of a job.
+    ///
+    /// # Errors
+    /// As [`Self::set_note`], but [`StudiesError::OfJob`].
+    pub async fn set_note_of_any(
+        &self,
+        study: &StudyId,
+        id: TrialId,
+        note: NewNote,
+    ) -> Result<TrialOfStudy, StudiesError> {
+        self.trial(study, id).await?;
+        let trial = self.store.change_trial(study, id, TrialChange::SetNote { note, at: self.clock.now() }).await?;
+        Ok(TrialOfStudy { study: self.study(study).await?, trial })
     }
 
     /// Deletes a study with its trials, and cancels its suggestions.

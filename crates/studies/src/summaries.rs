@@ -16,7 +16,7 @@ use super::optimal::{Front, values};
 use super::trend::Trend;
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Study, StudyId, Trial, TrialState, compare_values};
-use tunesmith_store::{FEW, Store, StoreError, pages};
+use tunesmith_store::{FEW, Store, StoreError, SummaryKind, pages};
 
 /// Product of new trials and front size above which the front is computed on a blocking thread (a guess: 1 ms).
 const LONG: usize = 100_000;
@@ -127,7 +127,7 @@ impl Summary {
 
     /// Stored summary of `study`; empty if there is no readable one.
     async fn load(store: &dyn Store, study: &Study) -> Result<Self, StoreError> {
-        let body = match store.summary(&study.id).await {
+        let body = match store.summary(&study.id, SummaryKind::Figures).await {
             Ok(body) => body,
             Err(error @ StoreError::NotFound { .. }) => return Err(error),
             Err(error) => {
@@ -183,7 +183,7 @@ async fn refresh(
         if body.len() <= MAX_BYTES {
             let (store, study) = (Arc::clone(store), study.id.clone());
             tokio::spawn(async move {
-                if let Err(error) = store.put_summary(&study, body).await {
+                if let Err(error) = store.put_summary(&study, SummaryKind::Figures, body).await {
                     let error = &error as &dyn std::error::Error;
                     tracing::debug!(study.name = %study, error, "the summary cannot be stored");
                 }

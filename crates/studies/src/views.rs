@@ -12,12 +12,20 @@ use tunesmith_algorithms::problem::{CompletedTrial, TrialId};
 use super::{Studies, StudiesError};
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Measurement, Study, StudyId};
-use tunesmith_store::{Store, StoreError, pages};
+use tunesmith_store::{Store, StoreError, SummaryKind, pages};
 use tunesmith_views::{Columns, running_times};
 
 /// Limit on the estimated memory of all columns in bytes: a million trials of some parameters. A server's memory budget
 /// evicts columns earlier.
 const MEMORY: usize = 256 << 20;
+
+/// Minimum number of changes between stores of columns, and share of all changes: the next process reads the rest, and a
+/// study that grows is not written constantly.
+const STORED: u64 = 5_000;
+const STORED_SHARE: u64 = 8;
+
+/// Maximum size of stored columns in bytes: some 300,000 trials. Other changes wait while they are written.
+const MAX_STORED_BYTES: usize = 32 << 20;
 
 /// Number of cached models per study.
 const MODELS: usize = 4;
@@ -53,22 +61,62 @@ impl StudyViews {
     }
 
     /// Columns of `study`, at least up to its revision.
-    async fn columns(&self, store: &dyn Store, study: &Study) -> Result<ViewedColumns, StoreError> {
+    async fn columns(&self, store: &Arc<dyn Store>, study: &Study) -> Result<ViewedColumns, StoreError> {
         let shared = self.columns.get_or_insert(&study.id, 0, || RwLock::new(Columns::new(study)));
         let held = Arc::clone(&shared).read_owned().await;
         if held.is_of(study) && held.revision() >= study.revision {
             return Ok(held);
         }
         drop(held);
-        let mut columns = shared.write_owned().await;
+        let mut columns = Arc::clone(&shared).write_owned().await;
         if !columns.is_of(study) || columns.revision() == 0 {
-            *columns = load(store, study).await?;
+            *columns = match stored(&**store, study).await? {
+                Some(columns) => columns,
+                None => load(&**store, study).await?,
+            };
         }
         if columns.revision() < study.revision {
-            refresh(&mut columns, store, study).await?;
+            refresh(&mut columns, &**store, study).await?;
         }
-        drop(self.columns.set_size(&study.id, columns.bytes()));
+        let bytes = columns.bytes();
+        drop(self.columns.set_size(&study.id, bytes));
+        let due = columns.stored_revision() + STORED.max(columns.revision() / STORED_SHARE);
+        if columns.len() as u64 >= STORED && columns.revision() >= due && bytes <= MAX_STORED_BYTES {
+            columns.mark_stored();
+            tokio::spawn(keep(Arc::clone(store), study.id.clone(), shared));
+        }
         Ok(columns.downgrade())
+    }
+}
+
+/// Stored columns of `study`, up to an earlier revision; `None` without readable ones.
+async fn stored(store: &dyn Store, study: &Study) -> Result<Option<Columns>, StoreError> {
+    if study.next_trial_id.0 <= STORED {
+        return Ok(None);
+    }
+    let body = match store.summary(&study.id, SummaryKind::Columns).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Ok(None),
+        Err(error @ StoreError::NotFound { .. }) => return Err(error),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(study.name = %study.id, error, "the stored columns are not used; all trials are read");
+            return Ok(None);
+        }
+    };
+    let study = study.clone();
+    let restoring = tokio::task::spawn_blocking(move || Columns::restore(&study, &body));
+    // Trials replace what cannot be restored.
+    Ok(restoring.await.ok().flatten())
+}
+
+/// Stores `columns`, so that the next process need not read all trials. Failures are ignored: they can be read.
+async fn keep(store: Arc<dyn Store>, study: StudyId, columns: Arc<RwLock<Columns>>) {
+    let columns = columns.read_owned().await;
+    let Ok(body) = tokio::task::spawn_blocking(move || columns.store()).await else { return };
+    if let Err(error) = store.put_summary(&study, SummaryKind::Columns, body).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::debug!(study.name = %study, error, "the columns cannot be stored");
     }
 }
 
@@ -96,9 +144,10 @@ async fn refresh(columns: &mut Columns, store: &dyn Store, study: &Study) -> Res
 }
 
 impl Studies {
-    /// Columns of `study`, at least up to its revision. The first call reads all trials, later ones only changes.
+    /// Columns of `study`, at least up to its revision. The first call reads all trials, or those that changed since the columns were stored;
+    /// later ones read only changes.
     pub async fn columns(&self, study: &Study) -> Result<ViewedColumns, StudiesError> {
-        Ok(self.views.columns(&*self.store, study).await?)
+        Ok(self.views.columns(&self.store, study).await?)
     }
 
     /// Start and end times of trials in seconds since 1970; running ones end now. Omits those that ended before

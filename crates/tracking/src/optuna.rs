@@ -123,6 +123,9 @@ fn created(
     if let Some(reason) = &trial.infeasible_reason {
         user.insert("tunesmith:reason".to_owned(), json!(reason));
     }
+    if let Some(note) = trial.note() {
+        user.insert("tunesmith:note".to_owned(), json!(note.text));
+    }
     let start = trial.start_time.unwrap_or(trial.create_time);
     let mut operation = json!({
         "op_code": 4, "worker_id": WORKER, "study_id": 0, "state": state, "value": value, "values": values,

@@ -1,7 +1,7 @@
 //! Columnar storage of a study's trials.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -12,12 +12,14 @@ use tunesmith_domain::{Study, Trial, TrialState};
 
 use super::Rows;
 
+mod stored;
+
 /// Sentinel for a missing time, integer or level.
 const NO_TIME: i64 = i64::MIN;
 const NO_INTEGER: i64 = i64::MIN;
 const NO_LEVEL: u32 = u32::MAX;
 
-/// Maximum stored length of a reason or client ID, in characters.
+/// Maximum stored length of a reason, note or client ID, in characters.
 const TEXT_LENGTH: usize = 300;
 
 /// Trials of a study in columns: about 60 bytes per trial, plus 8 per parameter and metric.
@@ -29,6 +31,8 @@ pub struct Columns {
     /// Distinguishes studies of the same name.
     create_time: Timestamp,
     revision: u64,
+    /// Revision of the latest stored form; 0 without one.
+    stored_revision: u64,
     /// `None` for a trial not read yet.
     states: Vec<Option<TrialState>>,
     stopped_early: Vec<bool>,
@@ -41,6 +45,8 @@ pub struct Columns {
     known_origins: Vec<Option<Origin>>,
     clients: Texts,
     reasons: Texts,
+    /// Notes by row; most trials have none.
+    notes: BTreeMap<usize, Box<str>>,
     /// One per metric; NaN without a result.
     metrics: Vec<Vec<f64>>,
     /// One per constraint; NaN without a result.
@@ -70,20 +76,28 @@ struct Texts {
 
 impl Texts {
     fn set(&mut self, row: usize, text: &str) {
-        let end = text.char_indices().nth(TEXT_LENGTH).map_or(text.len(), |(at, _)| at);
-        let text = &text[..end];
-        self.rows[row] = self.index.get(text).copied().unwrap_or_else(|| {
-            let number = self.known.len() as u32;
-            self.known.push(text.into());
-            self.index.insert(text.into(), number);
-            self.bytes += 2 * text.len() + 96;
-            number
-        });
+        let text = shortened(text);
+        self.rows[row] = self.index.get(text).copied().unwrap_or_else(|| self.add(text));
+    }
+
+    /// Adds a new text, and returns its number.
+    fn add(&mut self, text: &str) -> u32 {
+        let number = self.known.len() as u32;
+        self.known.push(text.into());
+        self.index.insert(text.into(), number);
+        self.bytes += 2 * text.len() + 96;
+        number
     }
 
     fn get(&self, row: usize) -> &str {
         self.known.get(self.rows[row] as usize).map_or("", |text| text)
     }
+}
+
+/// The first characters of `text`.
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(TEXT_LENGTH).map_or(text.len(), |(at, _)| at);
+    &text[..end]
 }
 
 impl Columns {
@@ -101,6 +115,7 @@ impl Columns {
         Self {
             create_time: study.create_time,
             revision: 0,
+            stored_revision: 0,
             states: Vec::with_capacity(capacity),
             stopped_early: Vec::with_capacity(capacity),
             created: Vec::with_capacity(capacity),
@@ -112,6 +127,7 @@ impl Columns {
             known_origins: vec![None],
             clients: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
             reasons: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
+            notes: BTreeMap::new(),
             metrics: problem.metrics().iter().map(|_| Vec::with_capacity(capacity)).collect(),
             constraints: problem.constraints().iter().map(|_| Vec::with_capacity(capacity)).collect(),
             parameters: problem.search_space().parameters().iter().map(column).collect(),
@@ -139,6 +155,16 @@ impl Columns {
         self.revision = self.revision.max(revision);
     }
 
+    /// Revision of the latest stored form; 0 without one.
+    pub fn stored_revision(&self) -> u64 {
+        self.stored_revision
+    }
+
+    /// Records that the present form is being stored.
+    pub fn mark_stored(&mut self) {
+        self.stored_revision = self.revision;
+    }
+
     /// Sets the trial's row to its current state.
     pub fn apply(&mut self, trial: &Trial) {
         let Some(row) = usize::try_from(trial.id.0).ok().and_then(|number| number.checked_sub(1)) else { return };
@@ -157,6 +183,10 @@ impl Columns {
         self.origins[row] = self.origin_number(trial.origin);
         self.clients.set(row, &trial.client_id);
         self.reasons.set(row, trial.infeasible_reason.as_deref().unwrap_or_default());
+        match trial.note() {
+            Some(note) => drop(self.notes.insert(row, shortened(&note.text).into())),
+            None => drop(self.notes.remove(&row)),
+        }
         let has_result = trial.state == TrialState::Succeeded;
         let result = trial.final_measurement.as_ref().filter(|_| has_result);
         for (metric, values) in self.problem.metrics().iter().zip(&mut self.metrics) {
@@ -221,6 +251,7 @@ impl Columns {
             + orders.sum::<usize>()
             + self.clients.bytes
             + self.reasons.bytes
+            + self.notes.values().map(|note| note.len() + 64).sum::<usize>()
     }
 
     /// Number of rows, including deleted trials.
@@ -283,6 +314,11 @@ impl Columns {
     /// Reason for infeasibility, truncated; empty if the trial is feasible.
     pub fn infeasible_reason(&self, row: usize) -> &str {
         self.reasons.get(row)
+    }
+
+    /// Note of a person, truncated; empty without one.
+    pub fn note(&self, row: usize) -> &str {
+        self.notes.get(&row).map_or("", |note| note)
     }
 
     /// Result of a metric by index; `None` unless finite.

@@ -12,6 +12,8 @@ pub(super) enum TrialField {
     StoppedEarly,
     InfeasibleReason,
     ClientId,
+    /// Note of a person.
+    Note,
     Origin,
     Attempt,
     Measurements,
@@ -30,13 +32,14 @@ pub(super) enum TrialField {
 const STATES: &[&str] = &["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"];
 
 /// Fields without a dot.
-const PLAIN: [(&str, TrialField, Kind); 13] = [
+const PLAIN: [(&str, TrialField, Kind); 14] = [
     ("id", TrialField::Id, Kind::Number),
     ("state", TrialField::State, Kind::Word(STATES)),
     ("stoppedEarly", TrialField::StoppedEarly, Kind::Flag),
     ("infeasibleReason", TrialField::InfeasibleReason, Kind::Text),
     ("violatedConstraint", TrialField::ViolatedConstraint, Kind::Text),
     ("clientId", TrialField::ClientId, Kind::Text),
+    ("note", TrialField::Note, Kind::Text),
     ("origin", TrialField::Origin, Kind::Text),
     ("attempt", TrialField::Attempt, Kind::Number),
     ("measurements", TrialField::Measurements, Kind::Number),
@@ -136,6 +139,7 @@ impl Columns {
             TrialField::StoppedEarly => test.accepts_flag(self.stopped_early(row)),
             TrialField::InfeasibleReason => text(self.infeasible_reason(row)),
             TrialField::ClientId => text(self.client(row)),
+            TrialField::Note => text(self.note(row)),
             TrialField::Origin => self.origin(row).is_some_and(|origin| test.accepts_text(&origin.to_string())),
             TrialField::Attempt => test.accepts_number(f64::from(self.attempt(row))),
             TrialField::Measurements => test.accepts_number(f64::from(self.measurement_count(row))),

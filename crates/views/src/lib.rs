@@ -31,7 +31,7 @@ pub use reduction::{Density, Points};
 pub use rows::Rows;
 pub use slice::{Slice, slice};
 pub use source_studies::{Relation, SourceStudies, SourceStudy};
-pub use table::{Order, Table, TableRow, table};
+pub use table::{Order, Table, TableRow, position, table};
 pub use timeline::{Lane, Timeline, most_at_once, running_at_once, running_times, timeline};
 pub use values::{Axis, AxisKind, Cell};
 

@@ -57,6 +57,9 @@ pub struct TableRow {
     pub client_id: String,
     /// Why it is infeasible; at most 300 characters.
     pub infeasible_reason: String,
+    /// The note on it; at most 300 characters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +109,7 @@ impl Columns {
             | TrialField::InfeasibleReason
             | TrialField::ViolatedConstraint
             | TrialField::ClientId
+            | TrialField::Note
             | TrialField::Origin => None,
         }
     }
@@ -116,6 +120,7 @@ impl Columns {
             TrialField::InfeasibleReason => self.infeasible_reason(row).to_owned(),
             TrialField::ViolatedConstraint => self.violated(row).collect::<Vec<_>>().join(", "),
             TrialField::ClientId => self.client(row).to_owned(),
+            TrialField::Note => self.note(row).to_owned(),
             TrialField::Origin => self.origin(row)?.to_string(),
             TrialField::Parameter(index) => self.parameter(index, row)?.to_string(),
             _ => return None,
@@ -129,6 +134,7 @@ impl Columns {
             | TrialField::InfeasibleReason
             | TrialField::ViolatedConstraint
             | TrialField::ClientId
+            | TrialField::Note
             | TrialField::Origin => true,
             TrialField::Parameter(index) => matches!(self.spec(index).kind(), ParameterKind::Categorical { .. }),
             _ => false,
@@ -151,6 +157,46 @@ pub fn table(columns: &Columns, rows: &Rows, order: Order, offset: usize, limit:
     Table { offset, rows: numbers.into_iter().filter_map(|row| table_row(columns, row)).collect() }
 }
 
+/// Number of `rows` before `row` in `order`; `None` if `row` is not among them.
+pub fn position(columns: &Columns, rows: &Rows, order: Order, row: usize) -> Option<usize> {
+    if !rows.contains(row) {
+        return None;
+    }
+    let Order { field, is_descending } = order;
+    Some(match columns.is_text(field) {
+        true => before(rows, |row| columns.order_text(field, row), is_descending, String::cmp, row),
+        false => before(rows, |row| columns.order_number(field, row), is_descending, f64::total_cmp, row),
+    })
+}
+
+fn before<K>(
+    rows: &Rows,
+    key: impl Fn(usize) -> Option<K>,
+    is_descending: bool,
+    compare: impl Fn(&K, &K) -> Ordering,
+    row: usize,
+) -> usize {
+    let of_row = (key(row), row);
+    rows.iter().filter(|other| by_key(&(key(*other), *other), &of_row, is_descending, &compare).is_lt()).count()
+}
+
+/// Order of two keyed rows: rows without a key are last in either direction; ties are ordered by number.
+fn by_key<K>(
+    a: &(Option<K>, usize),
+    b: &(Option<K>, usize),
+    is_descending: bool,
+    compare: impl Fn(&K, &K) -> Ordering,
+) -> Ordering {
+    let order = match (&a.0, &b.0) {
+        (Some(a), Some(b)) if is_descending => compare(b, a),
+        (Some(a), Some(b)) => compare(a, b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    };
+    order.then(a.1.cmp(&b.1))
+}
+
 fn ordered<K>(
     rows: &Rows,
     key: impl Fn(usize) -> Option<K>,
@@ -160,16 +206,7 @@ fn ordered<K>(
     limit: usize,
 ) -> Vec<usize> {
     let mut keyed: Vec<(Option<K>, usize)> = rows.iter().map(|row| (key(row), row)).collect();
-    let by_key = |a: &(Option<K>, usize), b: &(Option<K>, usize)| {
-        let order = match (&a.0, &b.0) {
-            (Some(a), Some(b)) if is_descending => compare(b, a),
-            (Some(a), Some(b)) => compare(a, b),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => Ordering::Equal,
-        };
-        order.then(a.1.cmp(&b.1))
-    };
+    let by_key = |a: &(Option<K>, usize), b: &(Option<K>, usize)| by_key(a, b, is_descending, &compare);
     let end = offset.saturating_add(limit);
     // Sorts only up to the end of the page.
     if end < keyed.len() {
@@ -206,5 +243,6 @@ fn table_row(columns: &Columns, row: usize) -> Option<TableRow> {
         origin: columns.origin(row).map(|origin| origin.to_string()),
         client_id: columns.client(row).to_owned(),
         infeasible_reason: columns.infeasible_reason(row).to_owned(),
+        note: columns.note(row).to_owned(),
     })
 }

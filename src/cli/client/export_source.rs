@@ -17,7 +17,7 @@ use tunesmith_api::ai_platform::optimizer::{MeasurementMessage, StudyMessage, Tr
 use tunesmith_api::ai_platform::proto_json::known;
 use tunesmith_domain::{
     JobId, JobState, Measurement, MetricFolders, MetricValue, ReportKey, Study, StudyFields, StudyId, Trial,
-    TrialFields, TrialId,
+    TrialFields, TrialId, TrialNote,
 };
 use tunesmith_store::{CopiedRecords, MemoryStore, OptionalExtension, Store};
 use tunesmith_tracking::{Subject, SubjectKind, job_outcome};
@@ -170,6 +170,12 @@ fn trial(revision: u64, view: &TrialView, message: &TrialMessage) -> Trial {
         fixed_parameters: view.fixed_parameters.clone(),
         request_keys: Vec::new(),
         metadata: Default::default(),
+        last_note: message.tunesmith.note.as_ref().map(|note| TrialNote {
+            text: note.text.clone(),
+            author: note.author.clone(),
+            time: note.update_time,
+            version: 1,
+        }),
         revision,
     })
 }

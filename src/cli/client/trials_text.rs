@@ -72,6 +72,10 @@ pub(super) fn describe(message: &TrialMessage) -> String {
     if !trial.violated.is_empty() {
         lines.push(format!("  violates {}", trial.violated.join(", ")));
     }
+    lines.extend(message.tunesmith.note.as_ref().map(|note| {
+        let author = note.author.as_ref().map(|author| format!(" of {author}")).unwrap_or_default();
+        format!("  note{author}: {}", note.text.replace('\n', "\n    "))
+    }));
     lines.extend(message.tunesmith.metric_folders.iter().map(metric_folder));
     lines.extend(message.tunesmith.attempts.iter().map(attempt));
     lines.join("\n") + "\n"

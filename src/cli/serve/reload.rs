@@ -124,7 +124,7 @@ impl Reload {
         let restart = "only a restart changes that";
         ensure!(
             old.executor == new.executor,
-            "executor, executors, slurm, ray, kubernetes or placementTimeout: {restart}"
+            "executor, executors, slurm, ray, kubernetes, prediction or placementTimeout: {restart}"
         );
         ensure!(old.capacity == new.capacity, "resources: {restart}");
         ensure!(old.webhooks == new.webhooks, "webhooks: {restart}");

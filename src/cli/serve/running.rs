@@ -43,6 +43,9 @@ use tunesmith_studies::clock::{Clock, SystemClock};
 /// Grace period for responses after the store has stopped.
 const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
+/// Maximum time for predictions in pods, and then for the removal of the pods.
+const LAST_REMOVALS: Duration = Duration::from_secs(5);
+
 /// Serves until SIGINT or SIGTERM, or until the store stops.
 pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option<&'static str>) -> anyhow::Result<()> {
     #[cfg(feature = "optuna")]
@@ -76,7 +79,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         settings.single_sign_on.clone().map(|sign_on| sign_on.provider(&listeners.endpoint)).transpose()?;
     #[cfg(not(feature = "console"))]
     anyhow::ensure!(settings.single_sign_on.is_none(), "openIdConnect: this program was built without the console");
-    let settings = ServerSettings { prediction: prediction(args), ..settings };
+    let settings = ServerSettings { prediction: prediction(args, listeners.endpoint.clone()), ..settings };
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
     let composed =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, args.memory_bytes(), lease);
@@ -105,8 +108,10 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let signals = EndSignals::new()?;
     let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
     let (set_control, running) = run_jobs(args, &application, listeners.endpoint.clone());
+    let models = application.models.clone();
     let ending = async {
         end_jobs(signals, args.ends(), &set_control, running).await;
+        models.close(LAST_REMOVALS).await;
         end.send_replace(true);
     };
 
@@ -151,7 +156,7 @@ fn run_jobs(args: &ServeArgs, application: &Application, endpoint: String) -> (w
     (set_control, running)
 }
 
-fn prediction(args: &ServeArgs) -> PredictionSettings {
+fn prediction(args: &ServeArgs, endpoint: String) -> PredictionSettings {
     let times = PredictionTimes {
         request: Duration::from_secs(args.prediction_timeout),
         idle: Duration::from_secs(args.prediction_idle_timeout),
@@ -163,7 +168,7 @@ fn prediction(args: &ServeArgs) -> PredictionSettings {
         disk_bytes: u64::from(args.prediction_disk.get()) << 20,
         threads: (composition::processors().get() / usize::from(args.prediction_workers)).max(1),
     };
-    PredictionSettings { times, max_workers: args.prediction_workers.into(), limits }
+    PredictionSettings { times, max_workers: args.prediction_workers.into(), limits, endpoint: Some(endpoint) }
 }
 
 async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {

@@ -187,7 +187,7 @@ with opened(expected="status of 4", viewport={"width": 1280, "height": 900}, col
     dialog.get_by_role("button", name="Add trial").click()
     expect(page.locator("tbody tr")).to_have_count(17)
     page.get_by_role("link", name="17", exact=True).click()
-    expect(page.get_by_text("Succeeded")).to_be_visible()
+    expect(page.locator("[data-live=state]")).to_have_text("Succeeded")
     expect(page.locator("dl.facts").first).to_contain_text("momentum")
 
     # A client owns the suggested trial of `names`.

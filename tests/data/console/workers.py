@@ -28,7 +28,7 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     expect(lost.locator("td").first).to_have_text("1")
     assert float(lost.locator("td .number").first.get_attribute("title").removesuffix(" s")) > 0
     expect(page.get_by_role("img", name="Jobs at once")).to_be_visible()
-    assert page.get_by_role("img", name="Jobs at once").get_attribute("aria-label").endswith("of 1 slots")
+    assert page.get_by_role("img", name="Jobs at once").get_attribute("aria-label").endswith("of 1 slot")
     photograph(page, "workers")
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})

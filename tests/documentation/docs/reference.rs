@@ -178,7 +178,10 @@ fn every_http_method_is_documented_with_its_permission() {
             let method = method.to_uppercase();
             let permission = match operation["security"].as_array().unwrap().as_slice() {
                 [] => "none: open to all".to_owned(),
-                [only] if only.get("bearer").is_some() => "token of the trial".to_owned(),
+                [only] if only.get("bearer").is_some() => {
+                    let owner = if path.contains("/workers/") { "worker" } else { "trial" };
+                    format!("token of the {owner}")
+                }
                 _ => permission(&server, &stranger, &method, path),
             };
             let summary = operation["summary"].as_str().unwrap();

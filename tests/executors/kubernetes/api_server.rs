@@ -1,5 +1,6 @@
 //! A server of the part of the Kubernetes API that the engine uses: create, get, list with pages and selectors, watch with bookmarks,
-//! patch, delete with preconditions, `Status` errors and `410 Gone`. Its controllers and its kubelet are in `kubelet`.
+//! patch, delete with preconditions, `Status` errors and `410 Gone`. Its controllers and its kubelet are in `kubelet`, and for
+//! Deployments in `workers_node`.
 //! It shows the form of the engine's requests, and that watches survive what an API server does. It validates and authorises nothing.
 
 use std::collections::BTreeMap;
@@ -11,11 +12,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use super::api_answers::{failure, is_selected, merge, status};
 
 /// The namespaces that exist.
 pub(super) const NAMESPACES: [&str; 2] = ["tests", "gpu"];
@@ -70,11 +73,13 @@ impl ApiServer {
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = Self { objects: Arc::default(), changed: watch::Sender::new(0), url };
-        let routes = Router::new()
-            .route("/api/v1/namespaces/{namespace}/{plural}", any(collection))
-            .route("/apis/batch/v1/namespaces/{namespace}/{plural}", any(collection))
-            .route("/api/v1/namespaces/{namespace}/{plural}/{name}", any(single))
-            .route("/apis/batch/v1/namespaces/{namespace}/{plural}/{name}", any(single))
+        let mut routes = Router::new();
+        for group in ["/api/v1", "/apis/apps/v1", "/apis/batch/v1"] {
+            let collections = format!("{group}/namespaces/{{namespace}}/{{plural}}");
+            routes = routes.route(&format!("{collections}/{{name}}"), any(single)).route(&collections, any(collection));
+        }
+        let routes = routes
+            .route("/api/v1/namespaces/{namespace}/pods/{name}/log", get(super::workers_node::log))
             .route("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", post(review))
             .with_state(server.clone());
         tokio::spawn(async move {
@@ -277,29 +282,6 @@ impl Objects {
     }
 }
 
-fn failure(code: u16, reason: &str, message: &str) -> Response {
-    (StatusCode::from_u16(code).unwrap(), Json(status(code, reason, message))).into_response()
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Value {
-    json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "reason": reason, "message": message, "code": code,
-    })
-}
-
-/// Whether `object` has the labels and fields of the selectors, which are lists of `NAME=VALUE`.
-fn is_selected(object: &Value, labels: Option<&String>, fields: Option<&String>) -> bool {
-    let pairs = |selector: Option<&String>| -> Vec<(String, String)> {
-        let pairs = selector.into_iter().flat_map(|selector| selector.split(','));
-        pairs.map(|pair| pair.split_once('=').unwrap()).map(|(name, value)| (name.into(), value.into())).collect()
-    };
-    pairs(labels).iter().all(|(name, value)| object["metadata"]["labels"][name] == **value)
-        && pairs(fields)
-            .iter()
-            .all(|(name, value)| object.pointer(&format!("/{}", name.replace('.', "/"))) == Some(&json!(value)))
-}
-
 async fn review(State(server): State<ApiServer>, Json(mut review): Json<Value>) -> Response {
     let mut objects = server.objects();
     if let Some(failure) = objects.begin("POST selfsubjectaccessreviews".to_owned()) {
@@ -471,7 +453,13 @@ async fn single(
         if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
             return failure(409, "Conflict", "the UID in the precondition does not match the UID in record");
         }
-        objects.remove(&key);
+        if plural == "pods" && !object["spec"]["nodeName"].is_null() {
+            // Its node removes it.
+            object["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+            objects.put(key, &mut object);
+        } else {
+            objects.remove(&key);
+        }
         server.changed.send_replace(objects.version);
     } else if method == Method::PATCH {
         merge(&mut object, serde_json::from_slice(&body).unwrap());
@@ -479,22 +467,4 @@ async fn single(
         server.changed.send_replace(objects.version);
     }
     Json(object).into_response()
-}
-
-/// Applies a merge patch.
-fn merge(object: &mut Value, patch: Value) {
-    let Value::Object(fields) = patch else {
-        *object = patch;
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    for (name, value) in fields {
-        if value.is_null() {
-            object.as_object_mut().unwrap().remove(&name);
-        } else {
-            merge(&mut object[&name], value);
-        }
-    }
 }

@@ -33,22 +33,38 @@ pub(super) struct Kubelet {
     processes: Processes,
     /// Number of pods that the node takes.
     capacity: watch::Sender<usize>,
+    /// Number of pods that controllers of Deployments may create.
+    quota: watch::Sender<usize>,
 }
 
 impl Kubelet {
     /// Runs the Jobs of `server` below `folder`, in the working directory `working_directory`.
     pub(super) fn start(server: &ApiServer, folder: &Path, working_directory: &Path) -> Self {
-        let capacity = watch::Sender::new(usize::MAX);
-        let kubelet = Self { server: server.clone(), processes: Processes::default(), capacity };
+        let (capacity, quota) = (watch::Sender::new(usize::MAX), watch::Sender::new(usize::MAX));
+        let kubelet = Self { server: server.clone(), processes: Processes::default(), capacity, quota };
         let node = Node {
             server: server.clone(),
             folder: folder.to_owned(),
             working_directory: working_directory.to_owned(),
             processes: Arc::clone(&kubelet.processes),
             capacity: kubelet.capacity.subscribe(),
+            quota: kubelet.quota.subscribe(),
         };
         tokio::spawn(node.run());
         kubelet
+    }
+
+    /// Sets the number of pods that controllers of Deployments may create.
+    pub(super) fn set_quota(&self, pods: usize) {
+        self.quota.send_replace(pods);
+    }
+
+    /// Sends `signal` to the process of the only worker of a model. Returns the name of its pod.
+    pub(super) fn signal_worker(&self, signal: Signal) -> String {
+        let processes = self.processes.lock().unwrap();
+        let (pod, pid) = processes.iter().next().unwrap();
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+        pod.clone()
     }
 
     /// Sets the number of pods that the node takes.
@@ -117,25 +133,28 @@ impl Drop for Kubelet {
 }
 
 #[derive(Clone)]
-struct Node {
-    server: ApiServer,
-    folder: PathBuf,
+pub(super) struct Node {
+    pub(super) server: ApiServer,
+    pub(super) folder: PathBuf,
     working_directory: PathBuf,
-    processes: Processes,
+    pub(super) processes: Processes,
     capacity: watch::Receiver<usize>,
+    pub(super) quota: watch::Receiver<usize>,
 }
 
 impl Node {
     async fn run(self) {
-        let (mut changes, mut capacity) = (self.server.changes(), self.capacity.clone());
+        let (mut changes, mut capacity, mut quota) = (self.server.changes(), self.capacity.clone(), self.quota.clone());
         loop {
             changes.mark_unchanged();
             let most = *capacity.borrow_and_update();
             self.reconcile();
+            self.reconcile_deployments();
             self.schedule(most);
             let changed = tokio::select! {
                 changed = changes.changed() => changed,
                 changed = capacity.changed() => changed,
+                changed = quota.changed() => changed,
             };
             if changed.is_err() {
                 return;
@@ -146,7 +165,9 @@ impl Node {
     /// Creates missing pods, and removes what belongs to nothing.
     fn reconcile(&self) {
         let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].as_str().map(str::to_owned);
-        let uids: BTreeSet<String> = self.server.view("jobs", |_, job| Some(uid(job))).into_iter().collect();
+        let owners =
+            ["jobs", "deployments"].into_iter().flat_map(|kind| self.server.view(kind, |_, one| Some(uid(one))));
+        let uids: BTreeSet<String> = owners.collect();
         let served: BTreeSet<String> = self.server.view("pods", |_, pod| owner(pod)).into_iter().collect();
         let lacking = self.server.view("jobs", |key, job| {
             let is_active = job["status"]["conditions"].is_null() && job["spec"]["suspend"] != true;
@@ -222,6 +243,10 @@ impl Node {
                     pod["spec"]["nodeName"] = NODE.into();
                     pod["status"]["conditions"] = Value::Null;
                 });
+                if pod["metadata"]["ownerReferences"][0]["kind"] == "Deployment" {
+                    tokio::spawn(self.clone().run_worker(key, pod));
+                    continue;
+                }
                 let owner = pod["metadata"]["ownerReferences"][0]["name"].as_str().unwrap().to_owned();
                 let job = ("jobs".to_owned(), key.1.clone(), owner);
                 tokio::spawn(self.clone().run_pod(key, job, pod));
@@ -375,7 +400,7 @@ impl Node {
 }
 
 /// Whether the containers of `pod` have ended.
-fn has_ended(pod: &Value) -> bool {
+pub(super) fn has_ended(pod: &Value) -> bool {
     ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap())
 }
 
@@ -403,14 +428,14 @@ fn unschedulable(what: &str) -> Value {
 }
 
 /// The command of a container, with the paths of this machine.
-fn arguments(container: &Value, volumes: &[(String, PathBuf)]) -> Vec<String> {
+pub(super) fn arguments(container: &Value, volumes: &[(String, PathBuf)]) -> Vec<String> {
     let lists = [&container["command"], &container["args"]];
     let words = lists.into_iter().filter_map(Value::as_array).flatten().map(|word| word.as_str().unwrap());
     words.map(|word| on_this_machine(word, volumes)).collect()
 }
 
 /// `word`, or the path of this machine for a path in a volume.
-fn on_this_machine(word: &str, volumes: &[(String, PathBuf)]) -> String {
+pub(super) fn on_this_machine(word: &str, volumes: &[(String, PathBuf)]) -> String {
     for (mounted, folder) in volumes {
         if let Some(rest) = word.strip_prefix(mounted.as_str())
             && (rest.is_empty() || rest.starts_with('/'))

@@ -11,7 +11,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tunesmith_kubernetes::PERMISSIONS;
+use tunesmith_kubernetes::{PERMISSIONS, WORKER_PERMISSIONS};
 use tunesmith_testing::documents::assert_current;
 
 use super::rendering::{VARIANTS, VERSIONS, comparable, custom_faults, faults, folder, helm, kustomize, objects, tool};
@@ -191,8 +191,9 @@ fn objects_belong_together() {
 fn role_permits_what_the_engine_does_and_nothing_else() {
     let objects = objects(&helm(&["trial-namespace"], &[]));
     let text = |&(group, resource, verb): &(&str, &str, &str)| (group.into(), resource.into(), verb.into());
-    let mut needed: Vec<(String, String, String)> = PERMISSIONS.iter().map(text).collect();
+    let mut needed: Vec<(String, String, String)> = PERMISSIONS.iter().chain(&WORKER_PERMISSIONS).map(text).collect();
     needed.sort();
+    needed.dedup();
     for namespace in ["tunesmith", "tuning-eu"] {
         let role: Role = object(&objects, "Role", [namespace, "tunesmith"]);
         let mut granted: Vec<(String, String, String)> = Vec::new();

@@ -6,6 +6,7 @@
 //! these states. The second shows that.
 
 mod admission;
+mod api_answers;
 mod api_server;
 mod cluster;
 mod deployment;
@@ -22,6 +23,10 @@ mod scale;
 mod served;
 mod survivor;
 mod volumes;
+mod worker_failures;
+mod worker_servers;
+mod workers;
+mod workers_node;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

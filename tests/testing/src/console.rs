@@ -39,6 +39,8 @@ pub fn browse(script: &str, server: &Server, more: &[&str]) {
     let script = root().join("tests/data/console").join(script);
     let mut command = crate::program(python);
     command.arg(script).arg(format!("http://{}", server.address)).args(more);
+    // Where pictures of the pages are stored, if they are wanted.
+    command.envs(std::env::var_os("CONSOLE_PICTURES").map(|folder| ("CONSOLE_PICTURES", folder)));
     let output = command.output().unwrap();
     assert!(
         output.status.success(),

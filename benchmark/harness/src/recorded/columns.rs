@@ -4,11 +4,13 @@ use csv::StringRecord;
 
 use super::RecordedError;
 
-/// First columns of an exported study, in order; [`RECOMMENDED`] and the parameters follow.
+/// First columns of an exported study, in order; [`RECOMMENDED`], [`NOTE`] and the parameters follow.
 pub(super) const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
 /// Next column of an export, which marks one trial; absent in files of earlier versions.
 const RECOMMENDED: &str = "recommended";
+/// Next column of an export in which a trial has a note.
+const NOTE: &str = "note";
 pub(super) const STATE: usize = 1;
 pub(super) const OBJECTIVE_VALUE: usize = 2;
 pub(super) const START_TIME: usize = 6;
@@ -38,10 +40,15 @@ impl Columns {
         let exported = header.len() >= EXPORT_COLUMNS.len() && header.iter().zip(EXPORT_COLUMNS).all(|(a, b)| a == b);
         // A parameter of an exported study may have the name of a fixed column.
         let fixed = EXPORT_COLUMNS.len();
-        let is_marked = exported
-            && header.get(fixed) == Some(RECOMMENDED)
-            && (!parameters.contains(&RECOMMENDED) || header.iter().skip(fixed + 1).any(|name| name == RECOMMENDED));
-        let first = if exported { fixed + usize::from(is_marked) } else { 0 };
+        let is_of_export = |place: usize, column: &str| {
+            exported
+                && header.get(place) == Some(column)
+                && (!parameters.contains(&column) || header.iter().skip(place + 1).any(|name| name == column))
+        };
+        let mut first = if exported { fixed } else { 0 };
+        for column in [RECOMMENDED, NOTE] {
+            first += usize::from(is_of_export(first, column));
+        }
         let names: Vec<(usize, &str)> = header.iter().enumerate().skip(first).collect();
         for (place, (second, name)) in names.iter().enumerate() {
             if let Some((first, _)) = names[..place].iter().find(|(_, other)| other == name) {

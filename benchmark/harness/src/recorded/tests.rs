@@ -117,6 +117,15 @@ fn the_mark_of_the_recommended_trial_is_no_parameter() {
 }
 
 #[test]
+fn notes_are_no_parameter() {
+    let header = format!("{EXPORT_HEADER},recommended,note,rate,depth,batch,activation");
+    let csv = format!("{header}\n1,SUCCEEDED,0.5,12,false,,,,false,\"a, b\nc\",0.01,2,8,relu\n");
+    assert_eq!(value(&evaluate(&read(&csv).unwrap(), &point(0.01, 2, 8.0, "relu"))), Some(0.5));
+    let inferred = infer_statement(csv.as_bytes(), metric("loss", Goal::Minimize)).unwrap();
+    assert_eq!(inferred.search_space().parameters().len(), 4);
+}
+
+#[test]
 fn exported_study_with_a_constraint_has_columns_of_its_metrics() {
     let limit = ConstraintSpec::new("time", Goal::Minimize, 2.0);
     let statement = statement().with_constraints(vec![limit]).unwrap();

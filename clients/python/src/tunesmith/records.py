@@ -59,6 +59,8 @@ class TrialRecord:
     """When the lease expires if it is not renewed; `None`: never."""
     expired_leases: int
     """How many leases have expired."""
+    note: str = ""
+    """The note of a person; empty if there is none."""
 
     @property
     def id(self) -> int:
@@ -97,6 +99,7 @@ class TrialRecord:
             end_time=timestamp(message.get("endTime")),
             lease_end_time=timestamp(additions.get("leaseEndTime")),
             expired_leases=int(additions.get("expiredLeases", 0)),
+            note=additions.get("note", {}).get("text", ""),
         )
 
 

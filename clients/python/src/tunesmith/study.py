@@ -266,6 +266,10 @@ class Study:
         # The name without an attempt addresses the present one.
         return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:stop", {}))
 
+    def set_note(self, number: int, text: str) -> TrialRecord:
+        """Sets the note on a trial, plain text of at most 8192 bytes; an empty text removes it."""
+        return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:setNote", {"text": text}))
+
     def best_trials(self) -> list[TrialRecord]:
         """Returns the best trial; with several metrics, the Pareto front, best first by the first metric.
 

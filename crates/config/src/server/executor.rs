@@ -26,6 +26,8 @@ pub struct ExecutorConfig {
     pub kubernetes: KubernetesConfig,
     /// Executors with names and settings of their own. No name is one of [`EXECUTORS`].
     pub named: BTreeMap<String, NamedExecutor>,
+    /// Executor of the workers of models: [`LOCAL`], or one of the kind `kubernetes`. [`LOCAL`] if absent.
+    pub prediction: Option<String>,
     /// Maximum time for scheduling all replicas of an attempt.
     pub placement_timeout: Option<Duration>,
     /// Maximum number of concurrent trials by executor name.

@@ -27,6 +27,8 @@ pub(super) struct ServerFile {
     pub(super) ray: RayConfig,
     /// Settings of the executor `kubernetes`. Flags and variables of the environment replace them.
     pub(super) kubernetes: KubernetesConfig,
+    /// Workers of models.
+    pub(super) prediction: PredictionFile,
     /// What the programs on this machine may use together. Each kind of resource that is given is counted; programs wait
     /// until theirs are free. Nothing is counted by default.
     pub(super) resources: Option<ResourcesFile>,
@@ -145,6 +147,15 @@ pub(super) struct ExecutorFile {
     /// hyperparameters counts as one.
     #[schemars(range(min = 1))]
     pub(super) max_running_trials: Option<u32>,
+}
+
+/// Workers of models.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PredictionFile {
+    /// What runs them: `local` (the default) for processes and containers of this machine, `kubernetes`, or the name of an
+    /// entry of that kind under `executors`, for pods.
+    pub(super) executor: Option<String>,
 }
 
 /// What the programs on this machine may use together.

@@ -8,7 +8,8 @@ use super::file::{
     RetentionFile, ServerFile, TierFile,
 };
 use super::{
-    AuditFiles, Capacity, DAY, Devices, EXECUTORS, ExecutorConfig, Limits, OpenIdConnect, Retention, ServerConfig,
+    AuditFiles, Capacity, DAY, Devices, EXECUTORS, ExecutorConfig, LOCAL, Limits, OpenIdConnect, Retention,
+    ServerConfig,
 };
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
@@ -74,6 +75,7 @@ impl<'a> Rules<'a> {
         if let Some(name) = &executor.name {
             self.check_executor("executor", name, &machines);
         }
+        executor.prediction = self.prediction(file.prediction.executor, &machines);
         machines.counted_here = Counted {
             cpus: capacity.milli_cpus.is_some(),
             memory: capacity.memory_bytes.is_some(),
@@ -112,6 +114,7 @@ impl<'a> Rules<'a> {
                 self.report(&format!("{field}.python"), format!("{python:?} is not absolute"), "an absolute path");
             }
             let names = machines.other_executors().into_iter().chain([self.executor]);
+            let names = names.chain(executor.prediction.as_deref());
             let runs_images = names.into_iter().any(|name| machines.kind_of(name) == KUBERNETES);
             if entry.image.is_some() && !runs_images {
                 let text = format!("has no effect with the executor {}", self.executor);
@@ -216,6 +219,19 @@ impl<'a> Rules<'a> {
             let known: Vec<&str> = machines.kinds.keys().map(String::as_str).chain(EXECUTORS).collect();
             self.unknown(field, name, "an executor", &known);
         }
+    }
+
+    /// Executor of the workers of models.
+    fn prediction(&mut self, name: Option<String>, machines: &MachineMap) -> Option<String> {
+        let name = name?;
+        let of_kind = |kind: &str| kind == LOCAL || kind == KUBERNETES;
+        if !of_kind(machines.kind_of(&name)) || (machines.kind_of(&name) == LOCAL && name != LOCAL) {
+            let named = machines.kinds.iter().filter(|(_, kind)| *kind == KUBERNETES).map(|(name, _)| name.as_str());
+            let known: Vec<&str> = [LOCAL, KUBERNETES].into_iter().chain(named).collect();
+            self.unknown("prediction.executor", &name, "an executor of the workers of models", &known);
+            return None;
+        }
+        Some(name)
     }
 
     pub(super) fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {

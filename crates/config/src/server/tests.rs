@@ -109,6 +109,27 @@ fn what_has_no_effect_with_the_executor_of_this_machine_is_refused() {
 }
 
 #[test]
+fn workers_of_models_run_here_or_on_kubernetes() {
+    let text = |name: &str| {
+        format!(
+            "executors: {{pods: {{kind: kubernetes}}, lab: {{kind: slurm}}, here: {{kind: local}}}}\nprediction: {{executor: {name}}}\n"
+        )
+    };
+    for name in ["local", "kubernetes", "pods"] {
+        assert_eq!(parse(&text(name)).unwrap().executor.prediction.as_deref(), Some(name));
+    }
+    assert_eq!(parse("{}").unwrap().executor.prediction, None);
+    for name in ["slurm", "lab", "here", "pod"] {
+        let found = errors(&text(name));
+        assert_eq!((found.len(), found[0].0, found[0].1.as_str()), (1, 2, "prediction.executor"), "{found:?}");
+        assert_eq!(found[0].3, "one of local, kubernetes, pods");
+    }
+    // They may be the only ones that run images.
+    parse(&format!("{}runtimeVersions: {{'2': {{image: i}}}}\n", text("pods"))).unwrap();
+    parse("prediction: {executor: kubernetes}\nruntimeVersions: {'2': {image: i}}\n").unwrap();
+}
+
+#[test]
 fn regions_and_machine_types_name_further_executors() {
     let text = "resources: {cpus: 4}\nmachineTypes: {big: {executor: slurm, queue: gpu, cpus: 64}}\nregions:\n  a: \
                 {executor: kubernetes, queue: tuning}\n  b: {executor: local}\n  c: {}\nruntimeVersions: {'2': {image: i}}\n";

@@ -58,6 +58,7 @@ pub(super) struct Row {
     pub(super) run_time: Option<Span>,
     pub(super) parameters: Vec<Option<Value>>,
     pub(super) reason: String,
+    pub(super) note: String,
 }
 
 /// Models of the plotted metrics, or the reason for a missing one.
@@ -269,6 +270,7 @@ fn table_row(columns: &Columns, row: usize) -> Row {
         run_time: run_time.map(Span),
         parameters: (0..parameters).map(|parameter| columns.parameter(parameter, row).map(Value)).collect(),
         reason: columns.infeasible_reason(row).to_owned(),
+        note: columns.note(row).to_owned(),
     }
 }
 

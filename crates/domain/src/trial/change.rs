@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::{AttemptLocation, Lease, RequestKey};
+use super::{AttemptLocation, Lease, NewNote, RequestKey};
 use crate::{Measurement, Metadata};
 
 /// Trial to be created.
@@ -144,6 +144,8 @@ pub enum TrialChange {
     Retry,
     /// Adds values, which replace those with the same key. Allowed in every state.
     AddMetadata(Metadata),
+    /// Sets the note; an empty text removes it. Allowed in every state. No effect if the note has this text.
+    SetNote { note: NewNote, at: Timestamp },
     /// Deletes the trial. Stores answer later changes with a not-found error.
     Delete {
         /// Current time.

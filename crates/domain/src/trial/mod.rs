@@ -2,6 +2,7 @@
 
 mod change;
 mod location;
+mod note;
 mod request;
 mod transitions;
 
@@ -16,6 +17,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 use super::{Measurement, Metadata, MetricFolders};
 pub use change::{CompletedStart, Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use location::{AttemptLocation, ReplicaNode};
+pub use note::{NewNote, NoteError, TrialNote};
 pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,6 +132,8 @@ pub struct TrialFields {
     pub request_keys: Vec<RecordedRequest>,
     /// Values attached by clients.
     pub metadata: Metadata,
+    /// Latest note, without a text if it was removed; see [`Trial::note`].
+    pub last_note: Option<TrialNote>,
     /// Study revision at the last change of this trial; increases with every change of any trial.
     pub revision: u64,
 }

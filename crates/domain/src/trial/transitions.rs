@@ -53,6 +53,7 @@ impl Trial {
                 .into_iter()
                 .collect(),
             metadata: Metadata::default(),
+            last_note: None,
             revision: 0,
         });
         let at = new.create_time;
@@ -121,6 +122,7 @@ impl Trial {
                 let id = self.id;
                 self.0.metadata.merge(metadata, || format!("trial {id}")).map(|()| Vec::new())
             }
+            TrialChange::SetNote { note, at } => self.set_note(note, at).map(|()| Vec::new()),
             TrialChange::Delete { at } => {
                 self.delete(at);
                 Ok(Vec::new())

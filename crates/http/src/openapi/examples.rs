@@ -73,6 +73,9 @@ pub(crate) const TRIAL: &str = r#"{
 
 pub(crate) const TRIAL_OF_JOB: &str = r#"{"parameters": [{"parameter": "learning_rate", "floatValue": 0.01}]}"#;
 
+pub(crate) const NOTE: &str =
+    r#"{"text": "Diverged after epoch 3: the learning rate is too large for this batch size."}"#;
+
 pub(crate) const SUGGEST: &str = r#"{"suggestionCount": 1, "clientId": "worker-1"}"#;
 
 pub(crate) const MEASUREMENT: &str =

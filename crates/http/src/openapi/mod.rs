@@ -12,7 +12,7 @@ mod schemas;
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::operation::{Bytes, Created, CreatedResource, Documented, Input, Operation, Output, Text};
+pub(crate) use self::operation::{Bytes, Created, CreatedResource, Documented, Frame, Input, Operation, Output, Text};
 pub(crate) use self::parameters::query_names;
 use self::schemas::Schemas;
 use crate::request::names::parameter_names;

@@ -223,6 +223,24 @@ impl Output for Bytes {
     }
 }
 
+/// Message to a worker of a model; without one, the status is 204.
+pub(crate) struct Frame(pub(crate) Option<bytes::Bytes>);
+
+impl IntoResponse for Frame {
+    fn into_response(self) -> Response {
+        match self.0 {
+            Some(message) => ([(CONTENT_TYPE, "application/octet-stream")], message).into_response(),
+            None => StatusCode::NO_CONTENT.into_response(),
+        }
+    }
+}
+
+impl Output for Frame {
+    fn describe(operation: &mut Operation) {
+        operation.returns_bytes = true;
+    }
+}
+
 impl Output for StatusCode {
     fn describe(_: &mut Operation) {}
 }

@@ -23,6 +23,8 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
         "file_name" => ("^[^/]+$", "trainer-1.0.tar.gz", "The file name of a package."),
         "token" => ("^[0-9a-f]{12}$", "0123456789ab", "ID of an access token: its public part."),
         "log" => ("^[^/]+$", "attempt-1.master-0.stdout", "Name of a log, as listed."),
+        "worker" => ("^[0-9a-f]{12}$", "0123456789ab", "ID of the workers of a version in pods."),
+        "file" => ("^[0-9]{1,9}$", "0", "Number of a file."),
         _ => ("^[A-Za-z0-9_-]+$", "e30", "ID of an operation."),
     }
 }

@@ -18,7 +18,8 @@ pub fn document() -> Value {
 }
 
 fn operations() -> Vec<Operation> {
-    health::routes().operations().chain(ml::routes().operations()).chain(programs::routes().operations()).collect()
+    let programs = programs::routes().operations().chain(programs::workers::routes().operations());
+    health::routes().operations().chain(ml::routes().operations()).chain(programs).collect()
 }
 
 #[cfg(test)]
@@ -78,6 +79,8 @@ mod tests {
             "tunesmith.jobs.trials.addMeasurement",
             "tunesmith.jobs.runs.sync",
             "tunesmith.jobs.runs.packages.get",
+            "tunesmith.projects.models.workers.exchange",
+            "tunesmith.projects.models.workers.files.get",
             "ml.projects.models.testIamPermissions",
         ];
         assert_eq!(listed(|use_case| !matches!(use_case.access(), RequiredAccess::Of(_))), expected);
@@ -94,6 +97,8 @@ mod tests {
             "tunesmith.jobs.trials.addMeasurement",
             "tunesmith.jobs.runs.sync",
             "tunesmith.jobs.runs.packages.get",
+            "tunesmith.projects.models.workers.exchange",
+            "tunesmith.projects.models.workers.files.get",
         ];
         assert_eq!(listed(|use_case| use_case.access() == RequiredAccess::TrialToken), of_programs);
     }

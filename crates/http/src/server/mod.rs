@@ -84,6 +84,7 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>
             }
         })
     };
+    let of_workers = models.clone();
     let now = Arc::clone(&clock);
     let control = AccessControl::new(access, Box::new(policy_of), move || now.now(), service.request_timeout);
     let control = Arc::new(control);
@@ -95,6 +96,7 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>
         .merge(health::routes().with_state(&api, &control))
         .merge(methods.clone())
         .merge(programs::routes().with_state(&Programs { reports, agents }, &control))
+        .merge(programs::workers::routes().with_state(&of_workers, &control))
         .merge(pages(Arc::clone(&control), methods.layer(DefaultBodyLimit::max(BODY_LIMIT))));
     layered(routes, control, service.hosts)
 }

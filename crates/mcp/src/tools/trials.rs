@@ -46,7 +46,7 @@ struct ListArguments {
     of: Of,
     /// As in `state = SUCCEEDED AND parameters.lr < 0.01 AND NOT metric.loss > 1`; default all. Fields: id, state
     /// (REQUESTED ACTIVE STOPPING SUCCEEDED INFEASIBLE), metric.NAME, parameters.NAME, duration, origin, clientId,
-    /// infeasibleReason, stoppedEarly, createTime, startTime, endTime.
+    /// infeasibleReason, note, stoppedEarly, createTime, startTime, endTime.
     filter: Option<String>,
     /// A field, and ` desc` for the largest first; default id.
     order_by: Option<String>,
@@ -112,6 +112,9 @@ pub(super) struct TrialDetails {
     /// Whole reason for the missing result.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole_reason: Option<ProgramText>,
+    /// Whole note of a person, if it is longer than `note`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole_note: Option<ProgramText>,
 }
 
 /// Values of the metrics at a step.
@@ -142,6 +145,7 @@ async fn get_trial(context: Context, arguments: TrialArguments) -> Result<TrialD
     curve.reverse();
     let count = |count: Option<Int64>| count.map_or(0, |Int64(count)| count);
     let additions = message.map(|message| &message.tunesmith);
+    let note = additions.and_then(|additions| additions.note.as_ref()).map(|note| note.text.as_str());
     let last = additions.and_then(|additions| additions.attempts.last());
     Ok(TrialDetails {
         trial: trial.into(),
@@ -151,5 +155,6 @@ async fn get_trial(context: Context, arguments: TrialArguments) -> Result<TrialD
         preempted_runs: additions.map_or(0, |additions| count(additions.preempted_attempts)),
         nodes: last.map(|attempt| attempt.nodes.iter().map(|node| node.node.clone()).collect()).unwrap_or_default(),
         whole_reason: message.and_then(|message| message.infeasible_reason.as_deref()).and_then(ProgramText::given),
+        whole_note: note.filter(|text| text.chars().nth(300).is_some()).and_then(ProgramText::given),
     })
 }

@@ -209,10 +209,15 @@ impl Models {
             PlannedModel::Version { model, version, uid } => {
                 let stored = self.model(project, model).await?;
                 let spec = &found(&stored, version)?.spec;
-                self.0.python_settings(spec, &self.0.folder(project, uid), identity, log)
+                let folder = self.0.folder(project, uid);
+                self.0.check_installed(spec, &folder)?;
+                let pods = self.0.worker_group((project, model, &format!("batch {model} {version}")), spec, &folder);
+                self.0.python_settings(spec, &folder, identity, log, pods)
             }
             PlannedModel::Folder(spec) => {
-                self.0.python_settings(spec, &self.0.folder(project, &plan.uid), identity, log)
+                let folder = self.0.folder(project, &plan.uid);
+                let pods = self.0.worker_group((project, "batch", "batch"), spec, &folder);
+                self.0.python_settings(spec, &folder, identity, log, pods)
             }
         })
     }

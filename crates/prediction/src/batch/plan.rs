@@ -138,6 +138,7 @@ impl Models {
         let model = match request.model {
             BatchModel::Folder(spec) => {
                 self.check_runs_here()?;
+                self.check_runs_in_pods(&spec)?;
                 check("predictionInput.uri", &spec.deployment_uri)?;
                 PlannedModel::Folder(spec)
             }

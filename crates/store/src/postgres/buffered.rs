@@ -18,7 +18,7 @@ use super::sessions::Writer;
 use crate::engine::{Changes, Lookups};
 use crate::record::{Progress, checksum, encode_chunks, encode_trial};
 use crate::sql::{Value, deadline, number, text, values};
-use crate::{StoreError, keys};
+use crate::{StoreError, SummaryKind, keys};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 /// Execution strategy for a group of changes.
@@ -266,7 +266,7 @@ impl Changes for BufferedRecords<'_> {
         Ok(())
     }
 
-    fn put_summary(&self, _study: &StudyId, _body: &[u8]) -> Result<(), StoreError> {
+    fn put_summary(&self, _study: &StudyId, _kind: SummaryKind, _body: &[u8]) -> Result<(), StoreError> {
         self.leave_to(WriteStrategy::ByStatement)
     }
 

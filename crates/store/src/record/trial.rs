@@ -14,7 +14,7 @@ use super::metadata::MetadataRecord;
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{
     AttemptLocation, Lease, Measurement, Metadata, MetricFolders, MetricValue, RecordedRequest, ReplicaNode, ReportKey,
-    Trial, TrialFields, TrialId, TrialState,
+    Trial, TrialFields, TrialId, TrialNote, TrialState,
 };
 
 /// The stored form of `trial`.
@@ -32,6 +32,7 @@ forms! {
     FinalPredictionRecord => FinalPrediction,
     LeaseRecord => Lease,
     LocationRecord => AttemptLocation,
+    NoteRecord => TrialNote,
     NodeRecord => ReplicaNode,
     MeasurementRecord => Measurement,
     MetricRecord => MetricValue,
@@ -88,6 +89,8 @@ struct TrialRecord {
     request_keys: Vec<RecordedRequest>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]
     metadata: Metadata,
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<Option<NoteRecord>>")]
+    last_note: Option<TrialNote>,
     revision: u64,
 }
 
@@ -133,6 +136,16 @@ struct NodeRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     task: Option<String>,
     node: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TrialNote", deny_unknown_fields)]
+struct NoteRecord {
+    text: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    author: Option<String>,
+    time: Timestamp,
+    version: u64,
 }
 
 #[derive(Serialize, Deserialize)]

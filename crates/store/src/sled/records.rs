@@ -13,7 +13,7 @@ use crate::record::{
     self, Progress, RecordError, checksum, decode_chunk, decode_job, decode_study, decode_trial, encode_chunks,
     encode_job, encode_study, encode_trial,
 };
-use crate::{StoreError, keys};
+use crate::{StoreError, SummaryKind, keys};
 use tunesmith_domain::{Job, JobId, Lease, Measurement, Study, StudyId, Trial, TrialId};
 
 const JOB: u8 = b'j';
@@ -341,9 +341,9 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         Ok(trials)
     }
 
-    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+    fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
         let resource = || format!("the summary of study {study}");
-        self.get(SUMMARY, study.as_str().as_bytes(), resource, |body| Ok(body.to_vec()))
+        self.get(SUMMARY, keys::summary(study, kind).as_bytes(), resource, |body| Ok(body.to_vec()))
     }
 
     fn chunks(
@@ -398,14 +398,16 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         self.put(PROGRESS, study.id.as_str().as_bytes(), &progress.encode())
     }
 
-    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
-        self.put(SUMMARY, study.as_str().as_bytes(), body)
+    fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: &[u8]) -> Result<(), StoreError> {
+        self.put(SUMMARY, keys::summary(study, kind).as_bytes(), body)
     }
 
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
         let key = study.as_str().as_bytes();
         self.remove(prefixed(STUDY, key))?;
-        self.remove(prefixed(SUMMARY, key))?;
+        for summary in keys::summaries(study) {
+            self.remove(prefixed(SUMMARY, summary.as_bytes()))?;
+        }
         match next {
             Some(next) => self.put(PROGRESS, key, &Progress::of_deleted(next).encode()),
             None => self.remove(prefixed(PROGRESS, key)),

@@ -1,7 +1,7 @@
 use super::{Connection, SqlRecords, Value, values};
 use crate::engine::Changes;
 use crate::record::{Progress, checksum, encode_chunks, encode_job, encode_study, encode_trial};
-use crate::{StoreError, keys};
+use crate::{StoreError, SummaryKind, keys};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 pub(crate) fn text(body: Vec<u8>) -> String {
@@ -67,16 +67,19 @@ impl<C: Connection> Changes for SqlRecords<C> {
         self.write_progress(&study.id, Progress { next_trial_id: study.next_trial_id, revision: study.revision })
     }
 
-    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
-        let crc = checksum(study.as_str().as_bytes(), body);
+    fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: &[u8]) -> Result<(), StoreError> {
+        let key = keys::summary(study, kind);
+        let crc = checksum(key.as_bytes(), body);
         let sql = "INSERT INTO summaries (study, body, crc) VALUES (?1, ?2, ?3)
                    ON CONFLICT (study) DO UPDATE SET body = excluded.body, crc = excluded.crc";
-        self.execute(sql, values![study, body.to_vec(), crc])
+        self.execute(sql, values![key.as_str(), body.to_vec(), crc])
     }
 
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
         self.execute("DELETE FROM studies WHERE id = ?1", values![study])?;
-        self.execute("DELETE FROM summaries WHERE study = ?1", values![study])?;
+        for key in keys::summaries(study) {
+            self.execute("DELETE FROM summaries WHERE study = ?1", values![key.as_str()])?;
+        }
         match next {
             Some(next) => self.write_progress(study, Progress::of_deleted(next)),
             None => self.execute("DELETE FROM progress WHERE study = ?1", values![study]),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Connection, SqlRecords, Value, values};
 use crate::engine::{Lookups, Ranges};
 use crate::record::{self, Progress, decode_chunk};
-use crate::{StoreError, keys};
+use crate::{StoreError, SummaryKind, keys};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
 /// Chunks of measurements per read: about a page of a long curve.
@@ -136,11 +136,12 @@ impl<C: Connection> Ranges for SqlRecords<C> {
         self.trials_of(study, sql, values![study, revision, limit])
     }
 
-    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+    fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT body, crc FROM summaries WHERE study = ?1";
-        self.get(sql, values![study], |row| {
+        let key = keys::summary(study, kind);
+        self.get(sql, values![key.as_str()], |row| {
             let (body, crc) = (row.bytes(0)?, row.checksum(1)?);
-            record::verify(study.as_str().as_bytes(), &body, crc)
+            record::verify(key.as_bytes(), &body, crc)
                 .map_err(|error| self.error(error, format_args!("the summary of study {study}")))?;
             Ok(body)
         })

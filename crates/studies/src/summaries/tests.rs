@@ -29,7 +29,8 @@ async fn add_trials(store: &dyn Store, count: u64) -> Trial {
 /// Waits until the summary of `revision` or later is stored.
 async fn stored(store: &dyn Store, study: &StudyId, revision: u64) -> Summary {
     loop {
-        if let Some(summary) = store.summary(study).await.unwrap().and_then(|body| record::decode(&body))
+        if let Some(summary) =
+            store.summary(study, SummaryKind::Figures).await.unwrap().and_then(|body| record::decode(&body))
             && summary.revision >= revision
         {
             return summary;
@@ -118,11 +119,11 @@ async fn summary_of_a_deleted_study_of_the_same_name_or_of_a_later_revision_is_n
     ];
     for other in changed {
         let other = Summary { front: Front::default(), ..other };
-        store.put_summary(&study.id, record::encode(&other)).await.unwrap();
+        store.put_summary(&study.id, SummaryKind::Figures, record::encode(&other)).await.unwrap();
         assert_eq!(Summaries::default().optimal(&store, &study_now).await.unwrap(), [TrialId(1)]);
         stored(&*store, &study.id, summary.revision).await;
     }
-    store.put_summary(&study.id, b"of another version".to_vec()).await.unwrap();
+    store.put_summary(&study.id, SummaryKind::Figures, b"of another version".to_vec()).await.unwrap();
     assert_eq!(Summaries::default().optimal(&store, &study_now).await.unwrap(), [TrialId(1)]);
 }
 

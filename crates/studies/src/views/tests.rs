@@ -4,11 +4,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tunesmith_algorithms::insight::InsightError;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
-use tunesmith_contract::samples;
-use tunesmith_domain::{Measurement, MetricValue, ReportKey, Study, TrialState};
+use tunesmith_contract::{CountingStore, samples};
+use tunesmith_domain::{
+    Completion, Measurement, MetricValue, NewTrial, ReportKey, Study, TrialChange, TrialStart, TrialState,
+};
 use tunesmith_store::MemoryStore;
-use tunesmith_store::Store;
+use tunesmith_store::{Store, SummaryKind};
 
+use super::{STORED, StudyViews};
 use crate::clock::ManualClock;
 use crate::search_policy::SearchPolicy;
 use crate::{ReportedOutcome, Studies, SuggestionRequest, TrialRef};
@@ -89,6 +92,52 @@ async fn first_load_reads_several_pages_and_dropped_columns_are_read_again() {
     assert_eq!(studies.drop_idle(1), 0);
     assert!(studies.drop_while(|| true) > 0);
     assert_eq!(values(&studies, &study).await, expected);
+}
+
+#[tokio::test]
+async fn next_process_reads_only_what_changed_since_the_columns_were_stored() {
+    let counting: Arc<CountingStore<MemoryStore>> = Arc::default();
+    let store: Arc<dyn Store> = Arc::<CountingStore<MemoryStore>>::clone(&counting);
+    let study = samples::study("p/l/s");
+    store.create_study(study.clone()).await.unwrap();
+    let add = async |count: u64| {
+        let study = store.study(&study.id).await.unwrap();
+        let new = (0..count).map(|index| {
+            let id = study.next_trial_id.offset(index);
+            let final_measurement = samples::measurement(1, id.0 as f64);
+            let start = TrialStart::Completed(Completion::Succeeded { final_measurement }.into());
+            NewTrial { id, start, request_key: None, ..samples::new_trial(id.0) }
+        });
+        store.create_trials(&study.id, new.collect()).await.unwrap();
+        store.study(&study.id).await.unwrap()
+    };
+    let values = async |views: &StudyViews, study: &Study| -> Vec<(u64, Option<f64>)> {
+        let columns = views.columns(&store, study).await.unwrap();
+        columns.live().iter().map(|row| (columns.number(row), columns.metric(0, row))).collect()
+    };
+    // A small study is not stored.
+    let now = add(STORED - 1).await;
+    let first = StudyViews::default();
+    values(&first, &now).await;
+    let now = add(501).await;
+    let expected = values(&first, &now).await;
+    assert_eq!(counting.take_listed(), STORED + 500);
+    while store.summary(&study.id, SummaryKind::Columns).await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let second = StudyViews::default();
+    assert_eq!(values(&second, &now).await, expected);
+    assert_eq!(counting.take_listed(), 0);
+    let now = add(3).await;
+    assert_eq!(values(&second, &now).await.len(), expected.len() + 3);
+    assert_eq!(counting.take_listed(), 3);
+    store.change_trial(&study.id, TrialId(7), TrialChange::Delete { at: samples::at(99) }).await.unwrap();
+    let now = store.study(&study.id).await.unwrap();
+    assert_eq!(values(&StudyViews::default(), &now).await.len(), expected.len() + 2);
+    assert_eq!(counting.take_listed(), 4);
+    // What cannot be restored is read.
+    store.put_summary(&study.id, SummaryKind::Columns, b"of another version".to_vec()).await.unwrap();
+    assert_eq!(values(&StudyViews::default(), &now).await.len(), expected.len() + 2);
 }
 
 #[tokio::test]

@@ -166,6 +166,8 @@ pub(super) fn trial_state(study: &Study, trial: &Trial, names: &Names) -> Vec<En
     tags.extend(trial.origin.map(|origin| entry("tunesmith.origin", origin.to_string())));
     tags.extend((!trial.client_id.is_empty()).then(|| entry("tunesmith.clientId", &trial.client_id)));
     tags.extend(trial.infeasible_reason.as_ref().map(|reason| entry("tunesmith.reason", reason)));
+    // The description of a run.
+    tags.extend(trial.last_note.as_ref().map(|note| entry("mlflow.note.content", &note.text)));
     tags.extend(trial.stopped_early.then(|| entry("tunesmith.stoppedEarly", "true")));
     let violated: Vec<&str> = study.violated(trial).map(|constraint| constraint.name.as_str()).collect();
     tags.extend((!violated.is_empty()).then(|| entry("tunesmith.violatedConstraints", violated.join(", "))));

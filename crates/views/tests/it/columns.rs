@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 use tunesmith_algorithms::problem::ParameterValue;
-use tunesmith_domain::TrialState;
+use tunesmith_algorithms::problem::TrialId;
+use tunesmith_domain::{Study, StudyFields, Trial, TrialFields, TrialNote, TrialState};
 use tunesmith_filter::Filter;
-use tunesmith_views::Columns;
+use tunesmith_views::{Columns, table};
 
 use crate::any_samples;
 use crate::sample::{LEVELS, Sample, columns, study, trial};
@@ -83,6 +84,36 @@ proptest! {
             prop_assert_eq!(changed.client(row), expected.client(row));
         }
         prop_assert_eq!(changed.best_first(0), expected.best_first(0));
+    }
+
+    #[test]
+    fn stored_columns_are_the_same(samples in any_samples(40), cut in any::<proptest::sample::Index>()) {
+        prop_assume!(!samples.is_empty());
+        let mut columns = columns(&samples);
+        let note = TrialNote { text: "\u{1f642} odd".to_owned(), author: None, time: jiff::Timestamp::UNIX_EPOCH, version: 1 };
+        let fields = (*trial(1, &samples[0])).clone();
+        columns.apply(&Trial::restore(TrialFields { last_note: Some(note), origin: None, ..fields }));
+        columns.mark_read_up_to(77);
+        let study = |next: usize, revision| {
+            Study::restore(StudyFields { next_trial_id: TrialId(next as u64), revision, ..(*study()).clone() })
+        };
+        let stored = columns.store();
+        let restored = Columns::restore(&study(samples.len() + 1, 80), &stored).expect("the present form");
+        prop_assert_eq!((restored.revision(), restored.stored_revision()), (77, 77));
+        let rows = |columns: &Columns| {
+            let order = columns.order("").unwrap();
+            format!("{:?}", table(columns, &columns.live(), order, 0, usize::MAX))
+        };
+        prop_assert_eq!(rows(&restored), rows(&columns));
+        prop_assert_eq!(restored.best_first(0), columns.best_first(0));
+        prop_assert_eq!(restored.store(), stored.clone());
+
+        // A form that is cut off, or of another study, is not used.
+        prop_assert!(Columns::restore(&study(samples.len() + 1, 80), &stored[..cut.index(stored.len())]).is_none());
+        prop_assert!(Columns::restore(&study(samples.len(), 80), &stored).is_none());
+        prop_assert!(Columns::restore(&study(samples.len() + 1, 76), &stored).is_none());
+        let other = StudyFields { create_time: jiff::Timestamp::from_nanosecond(1).unwrap(), ..(*study(samples.len() + 1, 80)).clone() };
+        prop_assert!(Columns::restore(&Study::restore(other), &stored).is_none());
     }
 
     #[test]

@@ -101,6 +101,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         fixed_parameters: Vec::new(),
         request_keys: Vec::new(),
         metadata: Metadata::default(),
+        last_note: None,
         revision: number as u64,
     })
 }

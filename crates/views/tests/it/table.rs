@@ -1,9 +1,10 @@
 use proptest::prelude::*;
 use tunesmith_algorithms::problem::{ConstraintSpec, Goal};
-use tunesmith_views::{Cell, table};
+use tunesmith_domain::{Trial, TrialFields, TrialNote};
+use tunesmith_views::{Cell, position, table};
 
 use crate::any_samples;
-use crate::sample::{Sample, columns, columns_with_limit};
+use crate::sample::{Sample, columns, columns_with_limit, trial};
 
 proptest! {
     #[test]
@@ -20,6 +21,10 @@ proptest! {
             }
             prop_assert_eq!(&paged, &whole, "{}", field);
             prop_assert_eq!(whole.len(), rows.count());
+            let positions: Vec<Option<usize>> =
+                whole.iter().map(|number| position(&columns, &rows, order, *number as usize - 1)).collect();
+            prop_assert_eq!(positions, (0..whole.len()).map(Some).collect::<Vec<_>>());
+            prop_assert_eq!(position(&columns, &rows, order, samples.len()), None);
             if field == "metric.loss" {
                 let mut expected: Vec<(bool, f64, u64)> = rows.iter().map(|row| {
                     let loss = columns.metric(0, row);
@@ -45,6 +50,31 @@ fn rows_have_exact_values() {
     assert_eq!(columns.order("metric.acc desc").unwrap_err().field, "orderBy");
     let quoted = columns.order("parameters.\"batch size\" desc").unwrap();
     assert_eq!(quoted, columns.order("parameters.batch size  desc").unwrap());
+}
+
+#[test]
+fn trials_are_selected_by_their_notes() {
+    let mut columns = columns(&[1.0, 2.0, 3.0].map(Sample::of_loss));
+    let bytes = columns.bytes();
+    let mut annotate = |number: usize, text: &str| {
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let note = TrialNote { text: text.to_owned(), author: None, time, version: 1 };
+        let fields = (*trial(number, &Sample::of_loss(1.0))).clone();
+        columns.apply(&Trial::restore(TrialFields { last_note: Some(note), ..fields }));
+    };
+    annotate(2, &"é".repeat(301));
+    annotate(3, "too large\na batch");
+    annotate(1, "");
+    assert!(columns.bytes() > bytes + 600);
+    let numbers = |filter: &str| -> Vec<u64> {
+        let rows = columns.select(&filter.parse().unwrap()).unwrap();
+        rows.iter().map(|row| columns.number(row)).collect()
+    };
+    assert_eq!(numbers("note:*"), [2, 3]);
+    assert_eq!(numbers("note:\"too large\"*"), [3]);
+    let rows = table(&columns, &columns.live(), columns.order("note desc").unwrap(), 0, 10).rows;
+    let notes: Vec<(u64, &str)> = rows.iter().map(|row| (row.id, row.note.as_str())).collect();
+    assert_eq!(notes, [(2, "é".repeat(300).as_str()), (3, "too large\na batch"), (1, "")]);
 }
 
 #[test]

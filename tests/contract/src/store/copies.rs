@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Medium, reopen, samples};
 use tunesmith_domain::{StudyId, TrialId};
-use tunesmith_store::{Contents, CopyError, MemoryStore, Store, StoreError, copy, read_all};
+use tunesmith_store::{Contents, CopyError, MemoryStore, Store, StoreError, SummaryKind, copy, read_all};
 
 /// A store with a job, its study, a study without job, and more measurements than one page.
 async fn filled() -> Result<Arc<dyn Store>, StoreError> {
@@ -14,7 +14,7 @@ async fn filled() -> Result<Arc<dyn Store>, StoreError> {
     store.create_job(job, Some(study.clone())).await?;
     let own = samples::conditional_study("p/l/alone");
     store.create_study(own.clone()).await?;
-    store.put_summary(&study.id, b"summary".to_vec()).await?;
+    store.put_summary(&study.id, SummaryKind::Figures, b"summary".to_vec()).await?;
     for number in 1..=3 {
         store.create_trial(&study.id, samples::new_trial(number)).await?;
     }
@@ -36,7 +36,7 @@ pub(super) async fn contain_every_record(medium: &impl Medium) {
     let target = reopen(medium, target).await;
     assert_eq!(read_all(&*target).await.unwrap(), expected);
     let study = StudyId::from(&samples::job("j").id);
-    assert_eq!(target.summary(&study).await.unwrap().as_deref(), Some(&b"summary"[..]));
+    assert_eq!(target.summary(&study, SummaryKind::Figures).await.unwrap().as_deref(), Some(&b"summary"[..]));
     // The study goes on, and its copy does as well.
     let back: Arc<dyn Store> = Arc::new(MemoryStore::new());
     assert_eq!(copy(&*target, &*back).await.unwrap(), expected);

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
-use tunesmith_store::{Condition, CopiedRecords, Store, StoreError};
+use tunesmith_store::{Condition, CopiedRecords, Store, StoreError, SummaryKind};
 
 /// The choice of the store that a call is passed on to.
 pub trait Forward: Send + Sync + 'static {
@@ -167,12 +167,12 @@ impl<F: Forward> Store for Forwarding<F> {
         self.store().change_trial(study, id, change).await
     }
 
-    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store().summary(study).await
+    async fn summary(&self, study: &StudyId, kind: SummaryKind) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store().summary(study, kind).await
     }
 
-    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
-        self.store().put_summary(study, body).await
+    async fn put_summary(&self, study: &StudyId, kind: SummaryKind, body: Vec<u8>) -> Result<(), StoreError> {
+        self.store().put_summary(study, kind, body).await
     }
 
     async fn add_copied(&self, records: CopiedRecords) -> Result<(), StoreError> {

@@ -70,6 +70,7 @@ pub async fn check<P: Medium>(new_medium: impl Fn() -> P) {
     trials::are_created_with_their_curves(&new_medium()).await;
     trials::pass_through_all_states(&new_medium()).await;
     trials::metadata_is_kept_in_every_state(&new_medium()).await;
+    trials::a_note_is_replaced_only_if_it_is_the_one_that_was_read(&new_medium()).await;
     trials::a_repeated_report_is_applied_once(&new_medium()).await;
     trials::refuse_illegal_changes(&new_medium()).await;
     trials::count_preemptions_apart(&new_medium()).await;

@@ -2,7 +2,7 @@
 
 use super::{Medium, assert_not_found, reopen, samples};
 use tunesmith_domain::{StudyId, TrialId};
-use tunesmith_store::StoreError;
+use tunesmith_store::{StoreError, SummaryKind};
 
 fn id(text: &str) -> StudyId {
     text.parse().unwrap()
@@ -89,30 +89,35 @@ pub(super) async fn are_deleted_with_their_trials(medium: &impl Medium) {
 }
 
 pub(super) async fn keep_their_last_summary(medium: &impl Medium) {
+    const FIGURES: SummaryKind = SummaryKind::Figures;
+    const COLUMNS: SummaryKind = SummaryKind::Columns;
     let (study, other) = (id("p/l/s"), id("p/l/t"));
     let store = medium.open().await;
-    assert_not_found(store.summary(&study).await, "study p/l/s");
-    assert_not_found(store.put_summary(&study, vec![1]).await, "study p/l/s");
+    assert_not_found(store.summary(&study, FIGURES).await, "study p/l/s");
+    assert_not_found(store.put_summary(&study, FIGURES, vec![1]).await, "study p/l/s");
     for study in [&study, &other] {
         store.create_study(samples::study(study.as_str())).await.unwrap();
     }
-    assert_eq!(store.summary(&study).await.unwrap(), None);
+    assert_eq!(store.summary(&study, FIGURES).await.unwrap(), None);
     // More bytes than a page of any engine, with every value.
     let long: Vec<u8> = (0..1 << 20).map(|place: u32| (place % 251) as u8).chain(0..=255).collect();
     for body in [vec![], vec![0, 255, 7], long.clone()] {
-        store.put_summary(&study, body.clone()).await.unwrap();
-        assert_eq!(store.summary(&study).await.unwrap(), Some(body));
+        store.put_summary(&study, FIGURES, body.clone()).await.unwrap();
+        assert_eq!(store.summary(&study, FIGURES).await.unwrap(), Some(body));
     }
-    store.put_summary(&other, vec![2]).await.unwrap();
+    store.put_summary(&other, FIGURES, vec![2]).await.unwrap();
+    store.put_summary(&study, COLUMNS, vec![3]).await.unwrap();
     let revision = store.study(&study).await.unwrap().revision;
     let store = reopen(medium, store).await;
-    assert_eq!(store.summary(&study).await.unwrap(), Some(long));
+    assert_eq!(store.summary(&study, FIGURES).await.unwrap(), Some(long));
+    assert_eq!(store.summary(&study, COLUMNS).await.unwrap(), Some(vec![3]), "each kind has its own");
     assert_eq!(store.study(&study).await.unwrap().revision, revision, "the study has not changed");
     store.delete_study(&study).await.unwrap();
-    assert_not_found(store.summary(&study).await, "study p/l/s");
+    assert_not_found(store.summary(&study, FIGURES).await, "study p/l/s");
     store.create_study(samples::study("p/l/s")).await.unwrap();
-    assert_eq!(store.summary(&study).await.unwrap(), None, "it belonged to the deleted study");
-    assert_eq!(store.summary(&other).await.unwrap(), Some(vec![2]));
+    assert_eq!(store.summary(&study, FIGURES).await.unwrap(), None, "it belonged to the deleted study");
+    assert_eq!(store.summary(&study, COLUMNS).await.unwrap(), None, "it belonged to the deleted study");
+    assert_eq!(store.summary(&other, FIGURES).await.unwrap(), Some(vec![2]));
 }
 
 pub(super) async fn of_many_trials_are_deleted_in_steps(medium: &impl Medium) {

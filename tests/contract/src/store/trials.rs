@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Medium, assert_not_found, assert_refused, reopen, samples};
 use tunesmith_domain::{
     AttemptLocation, CompletedStart, Completion, FinalPrediction, LossCause, Metadata, MetadataKey, MetadataValue,
-    NewTrial, ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart, TrialState,
+    NewNote, NewTrial, ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart,
+    TrialState,
 };
 use tunesmith_store::{Store, StoreError};
 
@@ -162,6 +163,30 @@ pub(super) async fn metadata_is_kept_in_every_state(medium: &impl Medium) {
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), added);
     assert_eq!(store.study(&study).await.unwrap(), changed);
+}
+
+pub(super) async fn a_note_is_replaced_only_if_it_is_the_one_that_was_read(medium: &impl Medium) {
+    let (store, study) = with_study(medium, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    let done = store.change_trial(&study, id, samples::succeed(0, 0.5)).await.unwrap();
+    let note = |text: &str, author: Option<&str>, expected| TrialChange::SetNote {
+        note: NewNote { text: text.to_owned(), author: author.map(str::to_owned), expected },
+        at: samples::at(7),
+    };
+    let first = store.change_trial(&study, id, note("a\nb", Some("user:a"), Some(0))).await.unwrap();
+    assert_eq!((first.note().unwrap().text.as_str(), first.revision), ("a\nb", done.revision + 1));
+    assert_eq!((first.note().unwrap().author.as_deref(), first.note_version()), (Some("user:a"), 1));
+    // A retry has no effect, whatever its author has read.
+    assert_eq!(store.change_trial(&study, id, note("a\nb", Some("user:b"), Some(0))).await.unwrap(), first);
+    let refused = store.change_trial(&study, id, note("c", None, Some(0))).await;
+    assert!(matches!(refused, Err(StoreError::Refused(TransitionError::Outdated { .. }))), "{refused:?}");
+    let second = store.change_trial(&study, id, note("c", None, Some(1))).await.unwrap();
+    assert_eq!((second.note().unwrap().author.as_deref(), second.note_version()), (None, 2));
+    let removed = store.change_trial(&study, id, note("", Some("user:b"), None)).await.unwrap();
+    assert_eq!((removed.note(), removed.note_version()), (None, 3));
+    let store = reopen(medium, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap(), removed);
 }
 
 pub(super) async fn a_repeated_report_is_applied_once(medium: &impl Medium) {

@@ -8,6 +8,7 @@
 
 mod attempt;
 pub mod measurement;
+mod note;
 pub mod operation;
 mod operation_name;
 mod parameter_names;
@@ -22,6 +23,7 @@ pub mod trial;
 
 pub use attempt::{AttemptMessage, NodeMessage};
 pub use measurement::{MAX_METRICS, MeasurementMessage, MetricMessage};
+pub use note::{NoteMessage, SetNoteRequest, etag_of_note};
 pub use operation::{Operation, OperationResponse, Progress};
 pub use operation_name::OperationName;
 pub use parameter_names::{ParameterNames, PublishedNames};

@@ -10,6 +10,7 @@ use tunesmith_algorithms::problem::{
     Origin, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, SearchSpace,
 };
 
+use super::NoteMessage;
 use super::attempt::AttemptMessage;
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
@@ -182,6 +183,9 @@ pub struct TrialAdditions {
     /// Parameters whose values the caller fixed, as a context of Vertex AI does; the algorithm chose the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_parameters: Vec<String>,
+    /// Note of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<NoteMessage>,
     /// End of the lease, unless a request of the client renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_end_time: Option<Timestamp>,
@@ -293,6 +297,7 @@ impl TrialMessage {
             infeasible_reason: trial.infeasible_reason.clone(),
             tunesmith: TrialAdditions {
                 origin: trial.origin,
+                note: trial.note().map(NoteMessage::from),
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: count(trial.expired_leases),
                 lost_attempts: count(trial.lost_attempts),

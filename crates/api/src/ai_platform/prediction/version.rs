@@ -259,7 +259,7 @@ pub struct WorkerStatus {
     pub median_millis: f64,
     /// Time in milliseconds within which 95% of them were answered, to within 9%.
     pub p95_millis: f64,
-    /// Why the last worker ended, or was not started.
+    /// Why the last worker ended or was not started, or why its pod waits.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub failure: String,
 }

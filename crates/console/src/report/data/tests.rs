@@ -60,6 +60,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         fixed_parameters: Vec::new(),
         request_keys: Vec::new(),
         metadata: Metadata::default(),
+        last_note: None,
         revision: number as u64,
     })
 }

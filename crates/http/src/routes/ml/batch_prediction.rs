@@ -47,7 +47,7 @@ pub(super) async fn create(
         &text,
     );
     let (input_format, output_format) = (input_format(input.data_format)?, output_format(input.output_data_format)?);
-    let (model, more) = model(&input, &project, &machines)?;
+    let (model, more) = model(&input, &project, &machines, api.models.runs_in_pods())?;
     notices.extend(more);
     if let BatchModel::Named { model, version } = &model {
         let permission = if version.is_some() { Permission::VersionsPredict } else { Permission::ModelsPredict };
@@ -104,7 +104,12 @@ fn output_format(format: DataFormat) -> Result<OutputFormat, ApiError> {
 type Notices = Vec<(String, String)>;
 
 /// The model of `input`, with notices about its runtime.
-fn model(input: &PredictionInput, project: &str, machines: &MachineMap) -> Result<(BatchModel, Notices), ApiError> {
+fn model(
+    input: &PredictionInput,
+    project: &str,
+    machines: &MachineMap,
+    in_pods: bool,
+) -> Result<(BatchModel, Notices), ApiError> {
     let given = [&input.model_name, &input.version_name, &input.uri];
     if given.into_iter().filter(|name| !name.is_empty()).count() != 1 {
         let text = "exactly one of modelName, versionName and uri is required";
@@ -116,7 +121,7 @@ fn model(input: &PredictionInput, project: &str, machines: &MachineMap) -> Resul
             runtime_version: input.runtime_version.clone(),
             ..VersionRequest::default()
         };
-        let spec = spec(request, "", None, machines)?;
+        let spec = spec(request, "", None, machines, in_pods)?;
         let notices = spec.notices.iter().map(|notice| (notice.field.clone(), notice.description.clone())).collect();
         return Ok((BatchModel::Folder(Box::new(spec)), notices));
     }

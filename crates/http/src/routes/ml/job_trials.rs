@@ -1,4 +1,4 @@
-//! `POST jobs/{job}/trials` and `POST jobs/{job}/trials/{trial}:stop`: users add and stop trials of a job. A Tunesmith
+//! `POST jobs/{job}/trials`, and `:stop` and `:setNote` of a trial: users add, stop and comment trials of a job. A Tunesmith
 //! extension.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::routes::ml::trial_messages::{message, message_with_notices};
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::{Admission, use_cases};
-use tunesmith_api::ai_platform::optimizer::{TrialMessage, TrialRequest, point};
+use tunesmith_api::ai_platform::optimizer::{SetNoteRequest, TrialMessage, TrialRequest, point};
 use tunesmith_api::ai_platform::rpc::Empty;
 
 pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
@@ -26,6 +26,11 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
             create,
         )
         .add(post("/v1/projects/{project}/jobs/{job}/trials/{trial}:stop", use_cases::STOP_JOB_TRIAL), stop)
+        .add(
+            post("/v1/projects/{project}/jobs/{job}/trials/{trial}:setNote", use_cases::SET_JOB_TRIAL_NOTE)
+                .example(examples::NOTE),
+            set_note,
+        )
 }
 
 async fn create(
@@ -61,4 +66,16 @@ async fn stop(
     // Trials of jobs are named without an attempt: users do not run them.
     let trial = trial_ref(study.id.clone(), &trial)?.trial;
     message(&api.studies, api.jobs.stop_trial(&id, trial).await?).await
+}
+
+async fn set_note(
+    State(api): State<Arc<Api>>,
+    Names([project, job, trial]): Names<3>,
+    Extension(admission): Extension<Admission>,
+    Body(request): Body<SetNoteRequest>,
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    let note = request.into_note(admission.principal().map(str::to_owned))?;
+    let study = api.jobs.study_of(&job_id(&project, &job)?).await?;
+    let trial = trial_ref(study.id.clone(), &trial)?.trial;
+    message(&api.studies, api.studies.set_note_of_any(&study.id, trial, note).await?).await
 }

@@ -23,8 +23,8 @@ use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::{Admission, use_cases};
 use tunesmith_api::ai_platform::optimizer::{
-    self, AddMeasurementRequest, CompleteTrialRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest,
-    point,
+    self, AddMeasurementRequest, CompleteTrialRequest, SetNoteRequest, SuggestTrialsRequest, TrialList, TrialMessage,
+    TrialRequest, point,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_studies::TrialRef;
@@ -56,6 +56,7 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
         .add(post(trials!("/{trial}:complete"), use_cases::COMPLETE_TRIAL).example(examples::COMPLETE), complete)
         .add(post(trials!("/{trial}:checkEarlyStoppingState"), use_cases::CHECK_EARLY_STOPPING), check_early_stopping)
         .add(post(trials!("/{trial}:stop"), use_cases::STOP_TRIAL), stop)
+        .add(post(trials!("/{trial}:setNote"), use_cases::SET_TRIAL_NOTE).example(examples::NOTE), set_note)
 }
 
 async fn suggest(
@@ -110,6 +111,17 @@ async fn stop(
     Body(_): Body<Empty>,
 ) -> Result<Rendered<TrialMessage>, ApiError> {
     message(&api.studies, api.studies.stop(&key(&names)?).await?).await
+}
+
+async fn set_note(
+    State(api): State<Arc<Api>>,
+    Names(names): Names<4>,
+    Extension(admission): Extension<Admission>,
+    Body(request): Body<SetNoteRequest>,
+) -> Result<Rendered<TrialMessage>, ApiError> {
+    let key = key(&names)?;
+    let note = request.into_note(admission.principal().map(str::to_owned))?;
+    message(&api.studies, api.studies.set_note(&key.study, key.trial, note).await?).await
 }
 
 async fn check_early_stopping(

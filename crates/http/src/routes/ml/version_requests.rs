@@ -2,7 +2,7 @@
 
 use crate::response::error::{ApiError, Code};
 use tunesmith_api::ai_platform::BuiltInAlgorithm;
-use tunesmith_api::ai_platform::machines::{MachineMap, MachineType};
+use tunesmith_api::ai_platform::machines::{MachineMap, MachinePlacement, MachineType, Runtime};
 use tunesmith_api::ai_platform::prediction::{FrameworkName, VersionRequest};
 use tunesmith_prediction::{Container, DEFAULT_PORT, FieldNotice, Framework, ModelSource, Scaling, VersionSpec};
 
@@ -10,12 +10,14 @@ const SET_BY_SERVICE: &str = "has no effect: the service sets it";
 const UNKNOWN_MACHINE: &str = "has no effect: the server knows no such machine type";
 const NO_EFFECT: &str = "has no effect on this server";
 
-/// Specification of the requested version. Fields without effect give a notice.
+/// Specification of the requested version, whose workers are `in_pods` or processes of this machine. Fields without effect
+/// give a notice.
 pub(super) fn spec(
     request: VersionRequest,
     model: &str,
     source: Option<ModelSource>,
     machines: &MachineMap,
+    in_pods: bool,
 ) -> Result<VersionSpec, ApiError> {
     let unsupported = |field: &str, text: &str| Err(ApiError::invalid(field, text));
     if request.explanation_config.is_some() {
@@ -46,6 +48,10 @@ pub(super) fn spec(
     let resources = machine(&request.machine_type, machines);
     notice("machineType", resources.is_none() && !request.machine_type.is_empty(), UNKNOWN_MACHINE);
     let resources = resources.unwrap_or_default();
+    let has_place = resources.accelerators.is_some() || resources.place != MachinePlacement::default();
+    let place =
+        "its accelerators, queue and options have no effect on workers: settings of the executor choose their nodes";
+    notice("machineType", in_pods && has_place, place);
     notice("serviceAccount", !request.service_account.is_empty(), NO_EFFECT);
     notice("acceleratorConfig", request.accelerator_config.is_some(), NO_EFFECT);
     let logging = "has no effect: requests are not logged to BigQuery";
@@ -64,10 +70,14 @@ pub(super) fn spec(
         true => None,
         false => BuiltInAlgorithm::of_runtime(request.framework, &request.runtime_version),
     };
-    let python = match built_in {
+    let runtime = match built_in {
         Some(_) => None,
         None if container.is_some() => None,
-        None => runtime(&request.runtime_version, machines, &mut notice)?,
+        None => runtime(&request.runtime_version, machines, in_pods, &mut notice)?,
+    };
+    let (python, image) = match runtime.cloned().unwrap_or_default() {
+        Runtime { image, .. } if in_pods => (None, image),
+        Runtime { python, .. } => (python, None),
     };
     let mut requirements = request.tunesmith.requirements;
     requirements.extend(built_in.map(|algorithm| algorithm.requirement.to_owned()));
@@ -102,6 +112,7 @@ pub(super) fn spec(
         memory_bytes: resources.memory_bytes,
         milli_cpus: resources.milli_cpus,
         python,
+        image,
         requirements,
         notices,
         source,
@@ -168,14 +179,18 @@ fn container(
     }))
 }
 
-/// Interpreter of the runtime `version`; `None` for the default one.
-fn runtime(
+/// Runtime `version`, with an image for workers `in_pods` and an interpreter for others; `None` for the default one.
+fn runtime<'a>(
     version: &str,
-    machines: &MachineMap,
+    machines: &'a MachineMap,
+    in_pods: bool,
     notice: &mut dyn FnMut(&str, bool, &str),
-) -> Result<Option<std::path::PathBuf>, ApiError> {
+) -> Result<Option<&'a Runtime>, ApiError> {
     if machines.runtimes.is_empty() {
-        let text = "has no effect: the server configuration has no runtimeVersions; the workers use python3";
+        let text = match in_pods {
+            true => "has no effect: the server configuration has no runtimeVersions; the workers use its default image",
+            false => "has no effect: the server configuration has no runtimeVersions; the workers use python3",
+        };
         notice("runtimeVersion", !version.is_empty(), text);
         return Ok(None);
     }
@@ -183,19 +198,19 @@ fn runtime(
         return Ok(None);
     }
     let allowed = || machines.runtimes.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    match machines.runtimes.get(version) {
-        None => {
-            let text = format!("{version:?} is not a runtime version of this server; allowed: {}", allowed());
-            Err(ApiError::invalid("runtimeVersion", text))
-        }
-        Some(runtime) if runtime.python.is_none() => {
-            let text = format!(
-                "{version} has no interpreter on this server: runtimeVersions.{version}.python is not configured"
-            );
-            Err(ApiError::new(Code::FailedPrecondition, format!("runtimeVersion: {text}")))
-        }
-        Some(runtime) => Ok(runtime.python.clone()),
+    let Some(runtime) = machines.runtimes.get(version) else {
+        let text = format!("{version:?} is not a runtime version of this server; allowed: {}", allowed());
+        return Err(ApiError::invalid("runtimeVersion", text));
+    };
+    let (is_usable, what, key) = match in_pods {
+        true => (runtime.image.is_some(), "image", "image"),
+        false => (runtime.python.is_some(), "interpreter", "python"),
+    };
+    if is_usable {
+        return Ok(Some(runtime));
     }
+    let text = format!("{version} has no {what} on this server: runtimeVersions.{version}.{key} is not configured");
+    Err(ApiError::new(Code::FailedPrecondition, format!("runtimeVersion: {text}")))
 }
 
 /// A number of workers; `field` is its place in the request.

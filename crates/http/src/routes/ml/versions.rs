@@ -79,7 +79,7 @@ async fn create(
     let source = version_of_job::complete(&api, &admission, &project, &mut request).await?;
     let name = request.name.clone();
     let machines = Arc::clone(&api.machines.read());
-    let spec = spec(request, &model, source, &machines)?;
+    let spec = spec(request, &model, source, &machines, api.models.runs_in_pods())?;
     let operation = api.models.create_version(&project, &model, &name, spec).await?;
     let created = format!("projects/{project}/models/{model}/versions/{name}");
     Ok(Created(created, Json(model_messages::operation(&api, &operation))))

@@ -3,6 +3,7 @@
 pub(crate) mod agent_relay;
 pub(crate) mod agents;
 pub(crate) mod trial_reports;
+pub(crate) mod workers;
 
 use super::state::Programs;
 use super::table::{Dialect, Routes};
