@@ -101,8 +101,9 @@ fn tests_start_no_program_with_the_environment_of_the_user() {
         }
     }
     found.sort();
-    // `program`, `installer`, and that of the kubelet, which sets every variable.
-    let names = ["executors/kubernetes/kubelet.rs", "testing/src/workspace.rs", "testing/src/workspace.rs"];
+    // `program`, `installer`, and those of pods of trials and of workers, which set every variable.
+    let (kubelet, node) = ("executors/kubernetes/kubelet.rs", "executors/kubernetes/workers_node.rs");
+    let names = [kubelet, node, "testing/src/workspace.rs", "testing/src/workspace.rs"];
     assert_eq!(found.len(), names.len(), "use tunesmith_testing::program: {found:#?}");
     assert!(found.iter().zip(names).all(|(line, name)| line.contains(&format!("tests/{name}: "))), "{found:#?}");
 }
