@@ -76,9 +76,10 @@ def test_smaller_is_better_where_the_study_minimizes() -> None:
     assert decisions(study, [0.95] * 5) == [False] * 3 + [True] * 2
 
 
-@pytest.mark.parametrize("rule", ["median", "decay_curve"])
-def test_four_trials_are_too_few(rule: Rule) -> None:
-    assert decisions(study_with(TunesmithPruner(rule=rule), *FIVE[:4]), [0.1] * 9) == [False] * 9
+@pytest.mark.parametrize(("rule", "too_few"), [("median", 4), ("decay_curve", 2)])
+def test_fewer_finished_trials_than_the_rule_needs_are_too_few(rule: Rule, too_few: int) -> None:
+    assert decisions(study_with(TunesmithPruner(rule=rule), *FIVE[:too_few]), [0.1] * 9) == [False] * 9
+    assert any(decisions(study_with(TunesmithPruner(rule=rule), *FIVE[: too_few + 1]), [0.1] * 9))
 
 
 def test_decay_curve_prunes_a_trial_that_cannot_become_the_best() -> None:

@@ -28,7 +28,7 @@ class TunesmithPruner(BasePruner):
 
     `decay_curve` extrapolates the intermediate values of a trial and prunes it if its chance to beat the best trial is
     below 5%. `median` prunes a trial whose best value is worse than the median of what the others had reported on
-    average up to that step. Both decide nothing before five trials have finished.
+    average up to that step. `decay_curve` decides nothing before three trials have finished, `median` before five.
 
     The decision depends on nothing but the intermediate values of the study's trials. Trials that violate a constraint
     are no measure for others. Values that are not finite count as not reported. Studies of several objectives have no
