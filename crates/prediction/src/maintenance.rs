@@ -24,7 +24,7 @@ const USE_PRECISION: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 /// Hexadecimal digits of the UID of a version, which distinguish its folder from that of a batch prediction.
 const UID_DIGITS: usize = 32;
 
-/// What the rounds of a server have found.
+/// State that rounds pass on to the next one.
 #[derive(Default)]
 struct Rounds {
     /// Whether one was complete.

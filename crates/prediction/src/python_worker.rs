@@ -46,12 +46,13 @@ pub(crate) struct PythonSettings {
 #[derive(Debug)]
 pub(crate) struct PythonWorker {
     pub(crate) report: LoadReport,
-    place: Place,
+    backend: Backend,
 }
 
+/// Place where the process of a worker runs.
 #[derive(Debug)]
-enum Place {
-    Here(LocalWorker),
+enum Backend {
+    Local(LocalWorker),
     Pod(PodWorker),
 }
 
@@ -61,37 +62,37 @@ impl PythonWorker {
         match &settings.pods {
             Some(pods) => {
                 let (worker, report) = PodWorker::start(pods, limit).await?;
-                Ok(Self { report, place: Place::Pod(worker) })
+                Ok(Self { report, backend: Backend::Pod(worker) })
             }
             None => {
                 let (worker, report) = LocalWorker::start(settings, limit).await?;
-                Ok(Self { report, place: Place::Here(worker) })
+                Ok(Self { report, backend: Backend::Local(worker) })
             }
         }
     }
 
     /// Sends a request and waits for its response. After an error, or if the future is dropped, the worker is unusable.
     pub(crate) async fn predict(&mut self, body: &[u8]) -> io::Result<Reply> {
-        match &mut self.place {
-            Place::Here(worker) => worker.predict(body).await,
-            Place::Pod(worker) => worker.predict(body).await,
+        match &mut self.backend {
+            Backend::Local(worker) => worker.predict(body).await,
+            Backend::Pod(worker) => worker.predict(body).await,
         }
     }
 
     /// Waits until the process has ended.
     pub(crate) async fn ended(&self) {
-        match &self.place {
-            Place::Here(worker) => worker.ended().await,
-            Place::Pod(worker) => worker.ended().await,
+        match &self.backend {
+            Backend::Local(worker) => worker.ended().await,
+            Backend::Pod(worker) => worker.ended().await,
         }
     }
 
     /// Ends the worker, with `at_once` even if it is about to end by itself. Returns how it ended and what it had printed
     /// last.
     pub(crate) async fn end(self, at_once: bool) -> (String, String) {
-        match self.place {
-            Place::Here(worker) => worker.end(at_once).await,
-            Place::Pod(worker) => worker.end(at_once).await,
+        match self.backend {
+            Backend::Local(worker) => worker.end(at_once).await,
+            Backend::Pod(worker) => worker.end(at_once).await,
         }
     }
 }

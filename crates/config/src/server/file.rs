@@ -153,8 +153,8 @@ pub(super) struct ExecutorFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PredictionFile {
-    /// What runs them: `local` (the default) for processes and containers of this machine, `kubernetes`, or the name of an
-    /// entry of that kind under `executors`, for pods.
+    /// Executor of workers: `local` (the default) for processes and containers of this machine; for pods `kubernetes`, or the name of
+    /// an entry of that kind under `executors`.
     pub(super) executor: Option<String>,
 }
 
