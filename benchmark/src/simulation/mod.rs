@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve, EarlyStopDecision, FinalPrediction, StoppingRule};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve, FinalPrediction, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::choice::chosen;
@@ -272,8 +272,8 @@ impl<'a> Study<'a> {
             EarlyStopping::Rule(rule) => {
                 let rule = StoppingRule::from(rule).prepare(metric.goal, completed);
                 let decision = rule.decide(&reports, others.iter().map(Vec::as_slice));
-                if let EarlyStopDecision::Stop(evidence) = decision {
-                    predicted_final = evidence.predicted_final();
+                if decision.is_stop() {
+                    predicted_final = rule.predicted_final(&reports);
                 }
                 decision.is_stop()
             }
