@@ -3,8 +3,8 @@
 //! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
 //! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service; our algorithms learn from the final value that the
-//! rule predicts, if it does. Stopped trials may resume from their last report, and then have a further result:
+//! The last report of a stopped trial is its result, as in the service. With a rule of the service, our algorithms learn from
+//! the final value that is predicted from the curves of the finished trials. Stopped trials may resume from their last report, and then have a further result:
 //!
 //! - With [`EarlyStopping::Resuming`], before a trial starts, stopped trials that the rule would no longer stop resume in
 //!   its place. The rule watches them again, and the optimizer sees the new result in place of the old one.
@@ -291,11 +291,11 @@ impl<'a> Study<'a> {
         let stops = match rule {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
             EarlyStopping::Rule(rule) | EarlyStopping::Resuming(rule) => {
-                let decision = self.decision(rule, metric.goal, trial, &reports);
-                if let EarlyStopDecision::Stop(evidence) = decision {
-                    predicted_final = evidence.predicted_final();
+                let stops = self.decision(rule, metric.goal, trial, &reports).is_stop();
+                if stops {
+                    predicted_final = self.predicted_final(metric.goal, trial, &reports);
                 }
-                decision.is_stop()
+                stops
             }
             EarlyStopping::Hyperband => {
                 let draw = Draw { seed: self.plan.key.seed, trial };
@@ -315,6 +315,14 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
+    /// Final value of a stopped trial as the decay-curve rule predicts it, whatever rule stopped it.
+    fn predicted_final(&self, goal: Goal, trial: TrialId, reports: &[CurvePoint]) -> Option<FinalPrediction> {
+        match self.decision(StoppingRuleKind::DecayCurve, goal, trial, reports) {
+            EarlyStopDecision::Continue(evidence) | EarlyStopDecision::Stop(evidence) => evidence.predicted_final(),
+            EarlyStopDecision::TooEarly => None,
+        }
+    }
+
     fn end(&mut self, optimizer: &mut dyn Optimizer, ended: Ended) -> Result<(), OptimizerError> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
@@ -324,7 +332,7 @@ impl<'a> Study<'a> {
                 if ended.stopped_early && self.epochs().is_none() {
                     fidelity = Fidelity::Partial;
                 }
-                // As in the service, the search learns from the final value that a rule predicts.
+                // As in the service, the search learns from the predicted final value.
                 if let Some(FinalPrediction { value, deviation }) = ended.predicted_final {
                     (values, fidelity) = (vec![value], Fidelity::Predicted { deviation });
                 }

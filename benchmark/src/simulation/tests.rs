@@ -166,12 +166,15 @@ fn initial_points_are_equal_for_all_optimizers_and_reported_with_their_results()
 fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
     let mut key = key(6, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Median));
-    let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
+    let mut optimizer = scripted(&[10, 10, 10, 10, 10, 90]);
+    let record = run(&mut optimizer, &key);
     // The rule requires five completed trials and four reports: the sixth trial is stopped at its fourth of five
     // reports.
     assert_eq!(record.stopped_early, [5]);
     assert_eq!(values(&record)[5], 91.0);
     assert_eq!(record.ended_secs[5], 50.0 + 72.0);
+    // All trials end 1 below their fourth report, and the search learns that.
+    assert_eq!(optimizer.learned[5], 90.0);
 }
 
 #[test]
