@@ -2,39 +2,18 @@
 //!
 //! Corresponds to AI Platform's `decayCurveStoppingConfig`. According to its documentation, the completed trials
 //! predict the final value of a running trial, which is stopped if it is very unlikely to exceed the optimum found so
-//! far. The prediction is our own.
-//!
-//! Notation: `t` in (0, 1] progress: step divided by the last step of the trial, or by the median last step of the
-//! finished trials for a running trial; `f` progress of the candidate; `y` maximised values; `n` number of finished
-//! trials.
-//!
-//! Prediction from the part of a curve with `t <= f`: the last value, or the last value extrapolated by a power law `y
-//! = a - b (t^-c - 1)`, whose `b >= 0` is fitted by least squares with weights `t`. All trials share one law: the one
-//! with the least sum of squared errors on the finished trials truncated at `f`. The `n` errors of that law also
-//! determine its uncertainty: the candidate's error is another sample of the same normal distribution, so `(final -
-//! predicted - mean) / (deviation sqrt(1 + 1/n))` has Student's distribution with `n - 1` degrees of freedom.
-//!
-//! Source of the power law family: Domhan et al., Speeding up automatic hyperparameter optimization of deep neural
-//! networks by extrapolation of learning curves, IJCAI 2015 (`pow3`). They fit each curve by sampling and use no other
-//! trials.
+//! far. The prediction is our own, see [`super::final_value`].
 
 #[cfg(test)]
 mod tests;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use super::curve::{CompletedCurve, CurvePoint, cleaned, median};
+use super::curve::{CompletedCurve, CurvePoint, cleaned};
+use super::final_value::{FEWEST_FINISHED, FinalValuePredictor};
 use super::rule::{EarlyStopDecision, StopEvidence, StoppingRuleError};
 use crate::problem::Goal;
 
-/// Candidate exponents `c`, in addition to no rise at all. A guess.
-const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
-/// Minimum number of finished trials for a standard deviation.
-const FEWEST_FINISHED: usize = 2;
 /// Default number of reports before a decision (measured, see docs/experiments/048).
 const USUAL_REPORTS: usize = 1;
-/// Smallest deviation relative to the range of all values; below it rounding errors would decide.
-const DEVIATION_FLOOR: f64 = 1e-9;
 
 /// Evidence required for stopping a trial, and the probability threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,33 +91,7 @@ impl DecayCurveRule {
         goal: Goal,
         completed: impl IntoIterator<Item = CompletedCurve<'a>>,
     ) -> PreparedDecayCurveRule {
-        let (mut best, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
-        let mut finished = Vec::new();
-        let mut gaps = Vec::new();
-        for curve in completed {
-            let points = cleaned(curve.points);
-            let Some(last) = points.last() else { continue };
-            best = best.max(goal.to_maximized(last.value));
-            lowest = points.iter().fold(lowest, |lowest, point| lowest.min(goal.to_maximized(point.value)));
-            if !curve.stopped_early {
-                gaps.extend(points.windows(2).map(|pair| pair[1].step as f64 - pair[0].step as f64));
-                finished.push(points);
-            }
-        }
-        // Progress starts one report before the first one, so that steps may start at 0 or 1.
-        let first = finished.iter().map(|points| points[0].step as f64).fold(f64::INFINITY, f64::min);
-        let origin = first - median(gaps).unwrap_or(1.0);
-        let horizon = median(finished.iter().map(|points| points[points.len() - 1].step as f64).collect());
-        PreparedDecayCurveRule {
-            rule: self,
-            goal,
-            origin,
-            length: horizon.map(|horizon| horizon - origin),
-            best,
-            floor: (best - lowest) * DEVIATION_FLOOR,
-            reports: self.needed_reports(),
-            finished: finished.iter().map(|points| progress(goal, points, origin, None)).collect(),
-        }
+        PreparedDecayCurveRule { rule: self, predictor: FinalValuePredictor::new(goal, completed) }
     }
 }
 
@@ -146,24 +99,7 @@ impl DecayCurveRule {
 #[derive(Debug, Clone)]
 pub struct PreparedDecayCurveRule {
     rule: DecayCurveRule,
-    goal: Goal,
-    /// Step with progress 0.
-    origin: f64,
-    /// Number of steps from `origin` to the usual end; `None` without finished trials.
-    length: Option<f64>,
-    /// Best final value, maximised.
-    best: f64,
-    /// Number of reports before which no trial is stopped.
-    reports: usize,
-    floor: f64,
-    /// Curves of the finished trials, up to progress 1.
-    finished: Vec<Vec<Progress>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Progress {
-    t: f64,
-    y: f64,
+    predictor: FinalValuePredictor,
 }
 
 impl PreparedDecayCurveRule {
@@ -171,95 +107,32 @@ impl PreparedDecayCurveRule {
     ///
     /// Takes one pass over the reports of all finished trials.
     pub fn decide(&self, candidate: &[CurvePoint]) -> EarlyStopDecision {
+        let Self { rule, predictor } = self;
         let candidate = cleaned(candidate);
-        if candidate.len() < self.reports {
+        if candidate.len() < rule.needed_reports() {
             return EarlyStopDecision::TooEarly;
         }
-        let Some(length) = self.length else { return EarlyStopDecision::TooEarly };
-        let curve = progress(self.goal, &candidate, self.origin, Some(length));
-        let Some(last) = curve.last().copied() else { return EarlyStopDecision::TooEarly };
-        // After the usual end there is nothing to predict and little time to save.
-        if last.t < self.rule.min_progress || last.t >= 1.0 {
+        let Some(predicted) = predictor.predict(&candidate) else { return EarlyStopDecision::TooEarly };
+        if predicted.progress < rule.min_progress || predicted.finished < rule.min_finished {
             return EarlyStopDecision::TooEarly;
         }
-        let cut = |curve: &'_ Vec<Progress>| curve.partition_point(|point| point.t <= last.t);
-        let known: Vec<(&[Progress], f64)> = self
-            .finished
-            .iter()
-            .map(|curve| (&curve[..cut(curve)], curve[curve.len() - 1].y))
-            .filter(|(part, _)| !part.is_empty())
-            .collect();
-        if known.len() < self.rule.min_finished {
-            return EarlyStopDecision::TooEarly;
-        }
-        let laws = std::iter::once(None).chain(EXPONENTS.map(Some));
-        let errors = |law| known.iter().map(|(part, end)| end - predict(part, law)).collect::<Vec<f64>>();
-        let squares = |errors: &[f64]| errors.iter().map(|error| error * error).sum::<f64>();
-        let best_law =
-            laws.map(|law| (law, errors(law))).min_by(|(_, one), (_, other)| squares(one).total_cmp(&squares(other)));
-        let Some((law, errors)) = best_law else { return EarlyStopDecision::TooEarly };
-
-        let n = errors.len() as f64;
-        let mean = errors.iter().sum::<f64>() / n;
-        let variance = errors.iter().map(|error| (error - mean) * (error - mean)).sum::<f64>() / (n - 1.0);
-        let deviation = (variance * (1.0 + 1.0 / n)).sqrt().max(self.floor);
-        let predicted = predict(&curve, law) + mean;
-        let reached = curve.iter().map(|point| point.y).fold(f64::NEG_INFINITY, f64::max);
-        let probability = chance_above((self.best - predicted) / deviation, n - 1.0);
-        let (best, predicted) = (self.goal.to_maximized(self.best), self.goal.to_maximized(predicted));
-        match probability {
-            None => EarlyStopDecision::TooEarly,
-            Some(probability) if probability < self.rule.probability && reached < self.best => {
-                EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, deviation, best })
-            }
-            Some(probability) => {
-                EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, predicted, deviation, best })
-            }
+        let Some(probability) = predicted.chance_above(predictor.best()) else { return EarlyStopDecision::TooEarly };
+        let user = |value| predictor.goal().to_maximized(value);
+        let evidence = StopEvidence::DecayCurve {
+            probability,
+            predicted: user(predicted.value),
+            deviation: predicted.deviation,
+            best: user(predictor.best()),
+        };
+        let reached = candidate.iter().map(|point| user(point.value)).fold(f64::NEG_INFINITY, f64::max);
+        if probability < rule.probability && reached < predictor.best() {
+            EarlyStopDecision::Stop(evidence)
+        } else {
+            EarlyStopDecision::Continue(evidence)
         }
     }
-}
 
-/// Reports of a curve by progress. Progress 1 is at `length` steps, or at the last step of the curve if `length` is
-/// `None`.
-fn progress(goal: Goal, points: &[CurvePoint], origin: f64, length: Option<f64>) -> Vec<Progress> {
-    let own = points.last().map_or(1.0, |last| last.step as f64 - origin);
-    let length = length.unwrap_or(own);
-    let one =
-        |point: &CurvePoint| Progress { t: (point.step as f64 - origin) / length, y: goal.to_maximized(point.value) };
-    points.iter().map(one).filter(|point| point.t > 0.0).collect()
-}
-
-/// Predicts the value at progress 1 of a curve from its known `part` (not empty): the last value plus the remaining
-/// rise by the power law of exponent `law`.
-fn predict(part: &[Progress], law: Option<f64>) -> f64 {
-    let last = part[part.len() - 1];
-    let Some(exponent) = law else { return last.y };
-    let distance = |point: &Progress| point.t.powf(-exponent) - 1.0;
-    let (mut weights, mut mean_z, mut mean_y) = (0.0, 0.0, 0.0);
-    for point in part {
-        weights += point.t;
-        mean_z += point.t * distance(point);
-        mean_y += point.t * point.y;
+    pub(super) fn predictor(&self) -> &FinalValuePredictor {
+        &self.predictor
     }
-    (mean_z, mean_y) = (mean_z / weights, mean_y / weights);
-    let (mut squares, mut products) = (0.0, 0.0);
-    for point in part {
-        let z = distance(point) - mean_z;
-        squares += point.t * z * z;
-        products += point.t * z * (point.y - mean_y);
-    }
-    let slope = if squares > 0.0 { (-products / squares).max(0.0) } else { 0.0 };
-    last.y + slope * distance(&last)
-}
-
-/// Probability that a sample of Student's distribution is above `standardised`; `None` if it cannot be computed.
-fn chance_above(standardised: f64, degrees: f64) -> Option<f64> {
-    if standardised.is_nan() {
-        return None;
-    }
-    if standardised.is_infinite() {
-        return Some(if standardised > 0.0 { 0.0 } else { 1.0 });
-    }
-    let distribution = StudentsT::new(0.0, 1.0, degrees).ok()?;
-    Some(distribution.sf(standardised)).filter(|probability| probability.is_finite())
 }

@@ -19,6 +19,7 @@
 mod asha;
 mod curve;
 mod decay_curve;
+mod final_value;
 mod kind;
 mod median;
 #[cfg(test)]
@@ -29,8 +30,7 @@ mod rule;
 pub use asha::{AshaRule, PreparedAshaRule};
 pub use curve::{CompletedCurve, CurvePoint};
 pub use decay_curve::{DecayCurveRule, PreparedDecayCurveRule};
+pub use final_value::FinalPrediction;
 pub use kind::{StoppingRuleKind, UnknownStoppingRule};
 pub use median::{MedianRule, PreparedMedianRule};
-pub use rule::{
-    EarlyStopDecision, FinalPrediction, PreparedStoppingRule, StopEvidence, StoppingRule, StoppingRuleError,
-};
+pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopEvidence, StoppingRule, StoppingRuleError};

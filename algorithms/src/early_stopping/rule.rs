@@ -5,6 +5,7 @@ use std::fmt;
 use super::asha::{AshaRule, PreparedAshaRule};
 use super::curve::{CompletedCurve, CurvePoint};
 use super::decay_curve::{DecayCurveRule, PreparedDecayCurveRule};
+use super::final_value::{FinalPrediction, FinalValuePredictor};
 use super::kind::StoppingRuleKind;
 use super::median::{MedianRule, PreparedMedianRule};
 use crate::problem::Goal;
@@ -38,13 +39,14 @@ impl StoppingRule {
         goal: Goal,
         completed: impl IntoIterator<Item = CompletedCurve<'a>>,
     ) -> PreparedStoppingRule {
-        match self {
-            Self::Median(rule) => {
-                PreparedStoppingRule::Median(rule.prepare(goal, completed.into_iter().map(|curve| curve.points)))
-            }
-            Self::DecayCurve(rule) => PreparedStoppingRule::DecayCurve(rule.prepare(goal, completed)),
-            Self::Asha(rule) => PreparedStoppingRule::Asha(rule.prepare(goal, completed)),
-        }
+        let completed: Vec<CompletedCurve<'a>> = completed.into_iter().collect();
+        let curves = || completed.iter().copied();
+        let predictor = || FinalValuePredictor::new(goal, curves());
+        PreparedStoppingRule(match self {
+            Self::Median(rule) => Prepared::Median(rule.prepare(goal, curves().map(|curve| curve.points)), predictor()),
+            Self::DecayCurve(rule) => Prepared::DecayCurve(rule.prepare(goal, curves())),
+            Self::Asha(rule) => Prepared::Asha(rule.prepare(goal, curves()), predictor()),
+        })
     }
 
     /// Likely reason why the rule has stopped no trial of a study, judged by `reports` alone: the numbers of reports of
@@ -96,13 +98,14 @@ impl From<StoppingRuleKind> for StoppingRule {
 
 /// Rule with the trials completed so far.
 #[derive(Debug, Clone)]
-pub enum PreparedStoppingRule {
-    /// The median rule.
-    Median(PreparedMedianRule),
-    /// The decay-curve rule.
+pub struct PreparedStoppingRule(Prepared);
+
+/// A rule with its curves, and where it makes no predictions the predictor.
+#[derive(Debug, Clone)]
+enum Prepared {
+    Median(PreparedMedianRule, FinalValuePredictor),
     DecayCurve(PreparedDecayCurveRule),
-    /// Asynchronous successive halving.
-    Asha(PreparedAshaRule),
+    Asha(PreparedAshaRule, FinalValuePredictor),
 }
 
 impl PreparedStoppingRule {
@@ -113,11 +116,21 @@ impl PreparedStoppingRule {
         candidate: &[CurvePoint],
         others: impl IntoIterator<Item = &'a [CurvePoint]>,
     ) -> EarlyStopDecision {
-        match self {
-            Self::Median(rule) => rule.decide(candidate),
-            Self::DecayCurve(rule) => rule.decide(candidate),
-            Self::Asha(rule) => rule.decide(candidate, others),
+        match &self.0 {
+            Prepared::Median(rule, _) => rule.decide(candidate),
+            Prepared::DecayCurve(rule) => rule.decide(candidate),
+            Prepared::Asha(rule, _) => rule.decide(candidate, others),
         }
+    }
+
+    /// Predicts the final value of a trial from its reports, in any order, whichever the rule; `None` with fewer than two
+    /// trials that ran to their end, without reports, and from the usual last step on.
+    pub fn predicted_final(&self, reports: &[CurvePoint]) -> Option<FinalPrediction> {
+        let predictor = match &self.0 {
+            Prepared::Median(_, predictor) | Prepared::Asha(_, predictor) => predictor,
+            Prepared::DecayCurve(rule) => rule.predictor(),
+        };
+        predictor.predicted_final(reports)
     }
 }
 
@@ -174,16 +187,6 @@ pub enum StopEvidence {
 }
 
 impl StopEvidence {
-    /// Final value that the trial would have reached, if the rule predicts it.
-    pub fn predicted_final(&self) -> Option<FinalPrediction> {
-        match *self {
-            Self::DecayCurve { predicted: value, deviation, .. } => {
-                Some(FinalPrediction { value, deviation }).filter(FinalPrediction::is_finite)
-            }
-            Self::Median { .. } | Self::Asha { .. } => None,
-        }
-    }
-
     /// Explains a stop in a sentence without a full stop. `metric` is the name of the metric.
     pub fn explain(&self, metric: &str) -> impl fmt::Display {
         match self {
@@ -203,22 +206,6 @@ impl StopEvidence {
                 Rounded(*cutoff)
             ),
         }
-    }
-}
-
-/// Prediction of the final value of a trial from its first reports.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FinalPrediction {
-    /// Expected final value, finite.
-    pub value: f64,
-    /// Standard deviation of the final value, finite, at least 0.
-    pub deviation: f64,
-}
-
-impl FinalPrediction {
-    /// Whether both numbers are finite.
-    pub fn is_finite(&self) -> bool {
-        self.value.is_finite() && self.deviation.is_finite()
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::early_stopping::{
-    CurvePoint, EarlyStopDecision, FinalPrediction, StoppingRule, StoppingRuleKind,
+    CurvePoint, FinalPrediction, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
 };
 use tunesmith_algorithms::problem::{
     CompletedTrial, Fidelity, Goal, ParameterValues, PendingTrial, TrialId, TrialOutcome,
@@ -223,7 +223,7 @@ impl<'a> Study<'a> {
     fn resume(&mut self, rule: Option<StoppingRuleKind>) -> bool {
         let Some(goal) = self.problem.statement().metrics().first().map(|metric| metric.goal) else { return false };
         let may_resume = |trial: TrialId, reports: &[CurvePoint]| {
-            rule.is_none_or(|rule| !self.decision(rule, goal, trial, reports).is_stop())
+            rule.is_none_or(|rule| !self.stops(&self.prepared(rule, goal, trial), trial, reports))
         };
         let Some(trial) = self.curves.first_to_resume(goal, may_resume) else { return false };
         let Some((reported, Stopped { point, whole })) = self.curves.take(trial) else { return false };
@@ -232,17 +232,15 @@ impl<'a> Study<'a> {
         true
     }
 
-    /// Decision of `rule` on a running or stopped trial by its reports and all other trials.
-    fn decision(
-        &self,
-        rule: StoppingRuleKind,
-        goal: Goal,
-        trial: TrialId,
-        reports: &[CurvePoint],
-    ) -> EarlyStopDecision {
+    /// `rule` with the curves of the trials that ended, except `trial`.
+    fn prepared(&self, rule: StoppingRuleKind, goal: Goal, trial: TrialId) -> PreparedStoppingRule {
+        StoppingRule::from(rule).prepare(goal, self.curves.except(trial))
+    }
+
+    /// Whether `rule` stops a running or stopped trial by its reports and those of the other running trials.
+    fn stops(&self, rule: &PreparedStoppingRule, trial: TrialId, reports: &[CurvePoint]) -> bool {
         let others = self.running.reports_of_others(trial);
-        let rule = StoppingRule::from(rule).prepare(goal, self.curves.except(trial));
-        rule.decide(reports, others.iter().map(Vec::as_slice))
+        rule.decide(reports, others.iter().map(Vec::as_slice)).is_stop()
     }
 
     fn ask(
@@ -291,9 +289,10 @@ impl<'a> Study<'a> {
         let stops = match rule {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
             EarlyStopping::Rule(rule) | EarlyStopping::Resuming(rule) => {
-                let stops = self.decision(rule, metric.goal, trial, &reports).is_stop();
+                let rule = self.prepared(rule, metric.goal, trial);
+                let stops = self.stops(&rule, trial, &reports);
                 if stops {
-                    predicted_final = self.predicted_final(metric.goal, trial, &reports);
+                    predicted_final = rule.predicted_final(&reports);
                 }
                 stops
             }
@@ -313,14 +312,6 @@ impl<'a> Study<'a> {
             self.running.stop(trial, predicted_final);
         }
         Ok(())
-    }
-
-    /// Final value of a stopped trial as the decay-curve rule predicts it, whatever rule stopped it.
-    fn predicted_final(&self, goal: Goal, trial: TrialId, reports: &[CurvePoint]) -> Option<FinalPrediction> {
-        match self.decision(StoppingRuleKind::DecayCurve, goal, trial, reports) {
-            EarlyStopDecision::Continue(evidence) | EarlyStopDecision::Stop(evidence) => evidence.predicted_final(),
-            EarlyStopDecision::TooEarly => None,
-        }
     }
 
     fn end(&mut self, optimizer: &mut dyn Optimizer, ended: Ended) -> Result<(), OptimizerError> {

@@ -43,7 +43,7 @@ struct Completed {
 pub struct Stop {
     /// For display.
     pub reason: String,
-    /// Final value that the trial would have reached, if the rule predicts it.
+    /// Final value that the trial would have reached, if finished trials predict it.
     pub predicted_final: Option<FinalPrediction>,
 }
 
@@ -111,15 +111,15 @@ impl EarlyStopping {
             self.rule.prepare(self.metric().goal, completed)
         });
         let others = running.iter().filter(|(other, _)| **other != trial).map(|(_, curve)| curve.as_slice());
-        let decision = prepared.decide(&curve, others);
-        running.insert(trial, curve);
-        match decision {
+        let stop = match prepared.decide(&curve, others) {
             EarlyStopDecision::Stop(evidence) => Some(Stop {
                 reason: evidence.explain(&self.metric().name).to_string(),
-                predicted_final: evidence.predicted_final(),
+                predicted_final: prepared.predicted_final(&curve),
             }),
             EarlyStopDecision::TooEarly | EarlyStopDecision::Continue(_) => None,
-        }
+        };
+        running.insert(trial, curve);
+        stop
     }
 }
 

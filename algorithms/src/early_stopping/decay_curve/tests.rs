@@ -71,7 +71,7 @@ fn probability_follows_the_distribution_of_one_more_error() {
     let EarlyStopDecision::Continue(evidence) = decision else { panic!("{decision:?}") };
     let StopEvidence::DecayCurve { probability, .. } = evidence else { panic!("{evidence:?}") };
     assert!((probability - 0.010_1).abs() < 1e-4, "{probability}");
-    let predicted = evidence.predicted_final().unwrap();
+    let predicted = rule.predictor().predicted_final(&at(2.71)[..20]).unwrap();
     assert!((predicted.value - (0.53 - 2.71 * deviation)).abs() < 1e-12, "{predicted:?}");
     assert!((predicted.deviation - deviation).abs() < 1e-12, "{predicted:?}");
 }

@@ -53,6 +53,33 @@ fn kinds_and_names_match() {
 }
 
 #[test]
+fn every_rule_predicts_the_end_by_the_finished_trials() {
+    // The finished trials rise by 2 after the second report, on average.
+    let curve = |values: &[f64]| -> Vec<CurvePoint> {
+        values.iter().zip(1..).map(|(&value, step)| CurvePoint { step, value }).collect()
+    };
+    let completed = [
+        (curve(&[0.0, 0.0, 1.0, 1.0]), false),
+        (curve(&[0.0, 0.0, 3.0, 3.0]), false),
+        // Stopped early: its last value is no end.
+        (curve(&[0.0, 9.0]), true),
+    ];
+    for rule in rules() {
+        let prepared = |completed: &[(Vec<CurvePoint>, bool)]| {
+            let curves = completed.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
+            rule.prepare(Goal::Maximize, curves)
+        };
+        // Two errors of 1 around their mean: variance 2, times 1 + 1/2 for another sample.
+        let predicted = prepared(&completed).predicted_final(&curve(&[-1.0, -1.0])).unwrap();
+        assert_eq!(predicted.value, 1.0, "{rule:?}");
+        assert!((predicted.deviation - 3.0_f64.sqrt()).abs() < 1e-12, "{rule:?} {predicted:?}");
+        assert_eq!(prepared(&completed).predicted_final(&[]), None, "without reports");
+        assert_eq!(prepared(&completed).predicted_final(&completed[0].0), None, "at the end");
+        assert_eq!(prepared(&completed[..1]).predicted_final(&curve(&[-1.0, -1.0])), None, "by one trial");
+    }
+}
+
+#[test]
 fn reasons_state_the_compared_values() {
     let reason = StopEvidence::Asha { rung: 9, value: 0.5, cutoff: 0.75, compared: 7 };
     assert_eq!(
