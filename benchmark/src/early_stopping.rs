@@ -68,7 +68,8 @@ impl fmt::Display for EarlyStopping {
 impl FromStr for EarlyStopping {
     type Err = UnknownEarlyStopping;
 
-    /// Parses `RULE` or `RULE:resume` with the name of a rule, `hyperband`, `optimizer`, or `i_epoch[:REPORTS[:KEPT]]` with defaults 1 and 3.
+    /// Parses `RULE` or `RULE:resume` with the name of a rule, `hyperband`, `optimizer`, or `i_epoch[:REPORTS[:KEPT]]` with
+    /// defaults 1 and 3.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownEarlyStopping { text: text.to_owned() };
         match text {

@@ -3,8 +3,9 @@
 //! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
 //! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service. With a rule of the service, our algorithms learn from
-//! the final value that is predicted from the curves of the finished trials. Stopped trials may resume from their last report, and then have a further result:
+//! The last report of a stopped trial is its result, as in the service. With a rule of the service, our algorithms learn
+//! from the final value that is predicted from the curves of the finished trials. Stopped trials may resume from their last
+//! report, and then have a further result:
 //!
 //! - With [`EarlyStopping::Resuming`], before a trial starts, stopped trials that the rule would no longer stop resume in
 //!   its place. The rule watches them again, and the optimizer sees the new result in place of the old one.
@@ -67,6 +68,7 @@ struct Study<'a> {
     running: Running,
     /// All suggested points; only the initial points of a finite space depend on them.
     given_out: Vec<PendingTrial>,
+    /// Curves of the trials that ended with values.
     curves: Curves,
     hyperband: Hyperband,
     /// Completed trials and the places of their results, for noisy problems with one metric.

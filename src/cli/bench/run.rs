@@ -82,10 +82,11 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
     /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha, with :resume
-    /// (median:resume) if stopped trials continue from their last report as soon as the rule would no longer stop them, not
-    /// counted again in --budget; the baseline hyperband; the baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, which stops each trial after REPORTS
-    /// reports (default 1) and resumes the best KEPT (default 3) at the end, within the budget; or optimizer, by which an
-    /// external optimizer decides after each report.
+    /// (median:resume) if stopped trials continue from their last report as soon as the rule would no longer stop them,
+    /// not counted again in --budget; the baseline hyperband; the baseline i_epoch, i_epoch:REPORTS or
+    /// i_epoch:REPORTS:KEPT, which stops each trial after REPORTS reports (default 1) and resumes the best KEPT
+    /// (default 3) at the end, within the budget; or optimizer, by which an external optimizer decides after each
+    /// report.
     #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
     early_stopping: Option<EarlyStopping>,
     /// End of each run in simulated seconds, for comparisons at equal epochs. Trials that would end later have no result;
