@@ -7,6 +7,9 @@ use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
 
 use crate::problem::Evaluation;
 
+/// Number of stopped trials that may be judged again at a time, those with the best predictions, as in the service.
+const MOST_JUDGED: usize = 16;
+
 #[derive(Debug, Default)]
 pub(super) struct Curves {
     trials: BTreeMap<TrialId, Curve>,
@@ -25,6 +28,7 @@ pub(super) struct Stopped {
     pub(super) point: ParameterValues,
     /// Evaluation up to the end of the trial.
     pub(super) whole: Box<Evaluation>,
+    pub(super) predicted_final: Option<f64>,
 }
 
 impl Curves {
@@ -46,21 +50,22 @@ impl Curves {
         self.trials.values().filter_map(|curve| Some((curve.points.len(), &*curve.stopped.as_ref()?.whole)))
     }
 
-    /// The stopped trial to resume first, among those that `may_resume` by their reports: the one with most reports, then
-    /// with the best last value, then the first.
+    /// The first stopped trial that `may_resume` by its reports, in the order of their predicted final values, then of
+    /// their last values.
     pub(super) fn first_to_resume(
         &self,
         goal: Goal,
         may_resume: impl Fn(TrialId, &[CurvePoint]) -> bool,
     ) -> Option<TrialId> {
-        let stopped = self.trials.iter().filter(|(_, curve)| curve.stopped.is_some());
-        let due = stopped.filter(|(trial, curve)| may_resume(**trial, &curve.points));
-        let last = |curve: &Curve| curve.points.last().map_or(f64::NEG_INFINITY, |last| goal.to_maximized(last.value));
-        let best = due.max_by(|(first, a), (second, b)| {
-            let by_value = last(a).total_cmp(&last(b));
-            a.points.len().cmp(&b.points.len()).then(by_value).then(second.cmp(first))
+        let loss = |value: Option<f64>| value.map_or(f64::INFINITY, |value| goal.loss(value));
+        let stopped = self.trials.iter().filter_map(|(trial, Curve { points, stopped })| {
+            let predicted = loss(stopped.as_ref()?.predicted_final);
+            Some((predicted, loss(points.last().map(|last| last.value)), *trial, points))
         });
-        best.map(|(trial, _)| *trial)
+        let mut stopped: Vec<_> = stopped.collect();
+        stopped.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut judged = stopped.into_iter().take(MOST_JUDGED).map(|(_, _, trial, points)| (trial, points));
+        judged.find(|(trial, points)| may_resume(*trial, points)).map(|(trial, _)| trial)
     }
 
     /// Removes a stopped trial; returns it with its number of reports.

@@ -8,7 +8,8 @@
 //! report, and then have a further result:
 //!
 //! - With [`EarlyStopping::Resuming`], before a trial starts, stopped trials that the rule would no longer stop resume in
-//!   its place. The rule watches them again, and the optimizer sees the new result in place of the old one.
+//!   its place, those with the best predicted ends first. The rule watches them again, and the optimizer sees the new
+//!   result in place of the old one.
 //! - With [i-Epoch](Epochs), the best of the stopped trials resume when all have stopped, unwatched. The optimizer does
 //!   not see their final values.
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::early_stopping::{
-    CurvePoint, FinalPrediction, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
+    CurvePoint, EarlyStopDecision, FinalPrediction, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
 };
 use tunesmith_algorithms::problem::{
     CompletedTrial, Fidelity, Goal, ParameterValues, PendingTrial, TrialId, TrialOutcome,
@@ -225,10 +226,13 @@ impl<'a> Study<'a> {
     fn resume(&mut self, rule: Option<StoppingRuleKind>) -> bool {
         let Some(goal) = self.problem.statement().metrics().first().map(|metric| metric.goal) else { return false };
         let may_resume = |trial: TrialId, reports: &[CurvePoint]| {
-            rule.is_none_or(|rule| !self.stops(&self.prepared(rule, goal, trial), trial, reports))
+            rule.is_none_or(|rule| {
+                let decision = self.decide(&self.prepared(rule, goal, trial), trial, reports);
+                matches!(decision, EarlyStopDecision::Continue(_))
+            })
         };
         let Some(trial) = self.curves.first_to_resume(goal, may_resume) else { return false };
-        let Some((reported, Stopped { point, whole })) = self.curves.take(trial) else { return false };
+        let Some((reported, Stopped { point, whole, .. })) = self.curves.take(trial) else { return false };
         self.running.start(trial, point, *whole, rule.is_some(), reported);
         self.resumed += 1;
         true
@@ -239,10 +243,10 @@ impl<'a> Study<'a> {
         StoppingRule::from(rule).prepare(goal, self.curves.except(trial))
     }
 
-    /// Whether `rule` stops a running or stopped trial by its reports and those of the other running trials.
-    fn stops(&self, rule: &PreparedStoppingRule, trial: TrialId, reports: &[CurvePoint]) -> bool {
+    /// Decision of `rule` on a running or stopped trial by its reports and those of the other running trials.
+    fn decide(&self, rule: &PreparedStoppingRule, trial: TrialId, reports: &[CurvePoint]) -> EarlyStopDecision {
         let others = self.running.reports_of_others(trial);
-        rule.decide(reports, others.iter().map(Vec::as_slice)).is_stop()
+        rule.decide(reports, others.iter().map(Vec::as_slice))
     }
 
     fn ask(
@@ -292,7 +296,7 @@ impl<'a> Study<'a> {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
             EarlyStopping::Rule(rule) | EarlyStopping::Resuming(rule) => {
                 let rule = self.prepared(rule, metric.goal, trial);
-                let stops = self.stops(&rule, trial, &reports);
+                let stops = self.decide(&rule, trial, &reports).is_stop();
                 if stops {
                     predicted_final = rule.predicted_final(&reports);
                 }
@@ -352,7 +356,8 @@ impl<'a> Study<'a> {
             return Ok(());
         }
         if ended.values.is_some() {
-            let stopped = ended.whole.map(|whole| Stopped { point: ended.point, whole });
+            let predicted_final = ended.predicted_final.map(|predicted| predicted.value);
+            let stopped = ended.whole.map(|whole| Stopped { point: ended.point, whole, predicted_final });
             self.curves.insert(ended.trial, ended.reports, stopped);
         }
         let before = (self.plan.now)();
