@@ -6,8 +6,9 @@ use tunesmith_algorithms::transfer::SourceStudy;
 /// A search algorithm in a comparison.
 ///
 /// One optimizer runs many studies in sequence: [`Optimizer::create`] ends the previous study and starts the next.
-/// [`Optimizer::suggest`] and [`Optimizer::complete`] follow in any order. A trial completes at most once. Its id was
-/// passed to `suggest` before, or is new if the benchmark chose the point.
+/// [`Optimizer::suggest`] and [`Optimizer::complete`] follow in any order. The id of a completed trial was passed to
+/// `suggest` before, or is new if the benchmark chose the point. A trial completes once; only with early stopping whose
+/// stopped trials resume does it complete again.
 pub trait Optimizer: Send {
     /// Starts a study.
     ///
@@ -22,7 +23,8 @@ pub trait Optimizer: Send {
     /// As [`Optimizer::create`].
     fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError>;
 
-    /// Adds the result of a trial.
+    /// Adds the result of a trial. If the trial has completed before, it was stopped early and has resumed: the result
+    /// replaces the previous one. External optimizers cannot replace results and are not compared with such early stopping.
     ///
     /// # Errors
     /// As [`Optimizer::create`].

@@ -39,6 +39,10 @@ pub struct RunRecord {
     /// Indices into `results` of trials stopped early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped_early: Vec<usize>,
+    /// Indices into `results` of further results of trials that resumed after an early stop, in ascending order. They do
+    /// not count against the budget; the further results of i-Epoch, which do, are not among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<usize>,
     /// Point of each result; empty if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ParameterValues>,
@@ -58,6 +62,11 @@ impl RunRecord {
             self.ended_secs = every_second().take(self.results.len()).collect();
         }
         self
+    }
+
+    /// Number of trials with a result.
+    pub(crate) fn trials(&self) -> usize {
+        self.results.len().saturating_sub(self.resumed.len())
     }
 
     /// Gap between a result and the best known value; `None` if either is unknown or the problem has several metrics.
@@ -209,6 +218,7 @@ mod tests {
             ended_secs,
             suggest_ms: vec![0.25, 1.0, 1.5],
             stopped_early: Vec::new(),
+            resumed: Vec::new(),
             points: Vec::new(),
             chosen: Vec::new(),
             failure: None,

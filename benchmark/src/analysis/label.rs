@@ -47,10 +47,14 @@ impl Varying {
         if self.early_stopping
             && let Some(rule) = schedule.early_stopping
         {
+            let of_service = |rule| match rule {
+                StoppingRuleKind::Median => "median stopping",
+                StoppingRuleKind::DecayCurve => "decay-curve stopping",
+                StoppingRuleKind::Asha => "successive halving",
+            };
             let rule = match rule {
-                EarlyStopping::Rule(StoppingRuleKind::Median) => "median stopping".to_owned(),
-                EarlyStopping::Rule(StoppingRuleKind::DecayCurve) => "decay-curve stopping".to_owned(),
-                EarlyStopping::Rule(StoppingRuleKind::Asha) => "successive halving".to_owned(),
+                EarlyStopping::Rule(rule) => of_service(rule).to_owned(),
+                EarlyStopping::Resuming(rule) => format!("{} and resuming", of_service(rule)),
                 EarlyStopping::Epochs(Epochs { reports, kept }) => format!("{reports} reports, best {kept} go on"),
                 EarlyStopping::Hyperband => "Hyperband".to_owned(),
                 EarlyStopping::Optimizer => "stopping of its own".to_owned(),
@@ -89,6 +93,8 @@ mod tests {
         assert_eq!([modes.label(&plain), modes.label(&batch)], ["gp (one at a time)", "gp (batches of 4)"]);
         let rules = Varying::among([&batch, &stopped].into_iter());
         assert_eq!([rules.label(&batch), rules.label(&stopped)], ["gp", "gp (median stopping)"]);
+        stopped.key.schedule.early_stopping = "asha:resume".parse().ok();
+        assert_eq!(rules.label(&stopped), "gp (successive halving and resuming)");
         stopped.key.schedule.early_stopping = "i_epoch:2:5".parse().ok();
         assert_eq!(rules.label(&stopped), "gp (2 reports, best 5 go on)");
         stopped.key.schedule.early_stopping = Some(EarlyStopping::Hyperband);

@@ -7,8 +7,10 @@ use tunesmith_algorithms::hypervolume::hypervolume_curve;
 /// Results of one run, with the sign flipped so that smaller is better.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RawRun {
-    /// Best value after each result, `None` before the first feasible one; at most as long as the budget.
+    /// Best value after each result, `None` before the first feasible one.
     pub(super) best_so_far: Vec<Option<f64>>,
+    /// Indices of further results of trials that resumed.
+    resumed: Vec<usize>,
     /// Worst feasible value; 0 for hypervolumes, the volume of no result.
     pub(super) worst: Option<f64>,
     pub(super) best_known: Option<f64>,
@@ -18,7 +20,8 @@ pub(super) struct RawRun {
 
 impl RawRun {
     pub(super) fn of(record: &RunRecord) -> Self {
-        let results = &record.results[..record.results.len().min(record.key.budget)];
+        let results = &record.results[..record.results.len().min(record.key.budget + record.resumed.len())];
+        let resumed = record.resumed.clone();
         let resolution = record.resolution.unwrap_or(0.0);
         match &record.quality {
             Quality::Value { best_known } => {
@@ -33,14 +36,15 @@ impl RawRun {
                     })
                     .collect();
                 let worst = values.iter().flatten().copied().reduce(f64::max);
-                Self { best_so_far, worst, best_known: best_known.map(sign), resolution }
+                Self { best_so_far, resumed, worst, best_known: best_known.map(sign), resolution }
             }
             Quality::Hypervolume { reference_point, best_known } => {
                 let best_so_far = hypervolume_curve(&record.goals, reference_point, results.iter().map(values))
                     .into_iter()
                     .map(|volume| Some(-volume))
                     .collect();
-                Self { best_so_far, worst: Some(0.0), best_known: best_known.map(|volume| -volume), resolution }
+                let best_known = best_known.map(|volume| -volume);
+                Self { best_so_far, resumed, worst: Some(0.0), best_known, resolution }
             }
         }
     }
@@ -49,12 +53,22 @@ impl RawRun {
         self.best_so_far.last().copied().flatten()
     }
 
-    /// Loss after each of `budget` evaluations, given the best value of the problem and the loss before the first
-    /// feasible result. Stays constant after a run ends early.
+    /// Loss after each of `budget` trials, given the best value of the problem and the loss before the first feasible
+    /// result. Stays constant after a run ends early. A trial that resumes is no further one: its next result changes the
+    /// loss after the trials so far.
     pub(super) fn losses(&self, budget: usize, best: f64, before_feasible: f64) -> Vec<f64> {
+        let mut losses = self.losses_by_result(budget + self.resumed.len(), best, before_feasible);
+        let mut next = 0..;
+        losses.retain(|_| next.next().is_none_or(|index: usize| !self.resumed.contains(&(index + 1))));
+        losses.truncate(budget);
+        losses
+    }
+
+    /// Loss after each of `count` results, as [`Self::losses`].
+    pub(super) fn losses_by_result(&self, count: usize, best: f64, before_feasible: f64) -> Vec<f64> {
         let mut last = before_feasible;
-        let mut losses = Vec::with_capacity(budget);
-        for index in 0..budget {
+        let mut losses = Vec::with_capacity(count);
+        for index in 0..count {
             if let Some(Some(value)) = self.best_so_far.get(index) {
                 last = (value - best).max(self.resolution);
             }
@@ -100,6 +114,16 @@ mod tests {
         let raw = RawRun::of(&run);
         assert_eq!((raw.best(), raw.worst, raw.best_known), (Some(3.5), Some(7.0), Some(3.0)));
         assert_eq!(raw.losses(4, 3.0, 100.0), [2.0, 2.0, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_trial_that_resumes_is_no_further_trial() {
+        let mut run = record("gp", "f1", 1, &[5.0, 7.0, 3.0, 4.0, 2.0, 1.0]);
+        (run.key.budget, run.resumed) = (4, vec![2, 5]);
+        let raw = RawRun::of(&run);
+        // The third result is of one of the first two trials, the last one of any.
+        assert_eq!(raw.losses(4, 0.0, 9.0), [5.0, 3.0, 3.0, 1.0]);
+        assert_eq!(raw.losses_by_result(6, 0.0, 9.0), [5.0, 5.0, 3.0, 3.0, 2.0, 1.0]);
     }
 
     #[test]

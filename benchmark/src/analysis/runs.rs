@@ -35,6 +35,15 @@ pub(super) struct Run<'a> {
     pub(super) optimizer: usize,
     /// Loss after each evaluation, one per evaluation of the budget, at least one.
     pub(super) losses: Vec<f64>,
+    /// Loss after each result if trials resumed, so that there are more results than evaluations.
+    by_result: Option<Vec<f64>>,
+}
+
+impl Run<'_> {
+    /// Loss after each result of the record.
+    pub(super) fn losses_by_result(&self) -> &[f64] {
+        self.by_result.as_ref().unwrap_or(&self.losses)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -115,7 +124,9 @@ impl<'a> RunSet<'a> {
             let problem = self.problems.len();
             for (((optimizer, record), raw), best) in runs.iter().zip(&raw).zip(bests) {
                 let losses = raw.losses(record.key.budget, best, worst_gap);
-                self.runs.push(Run { record, problem, optimizer: *optimizer, losses });
+                let by_result =
+                    (!record.resumed.is_empty()).then(|| raw.losses_by_result(record.results.len(), best, worst_gap));
+                self.runs.push(Run { record, problem, optimizer: *optimizer, losses, by_result });
             }
             self.problems.push(ProblemInfo {
                 suite: suite.to_owned(),

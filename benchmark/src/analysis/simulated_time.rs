@@ -27,7 +27,7 @@ pub struct SimulatedTime {
     pub mean_total_secs: f64,
     /// Mean simulated duration of the baseline's runs in the same pairs, in seconds.
     pub baseline_total_secs: f64,
-    /// Share of trials stopped early, in [0, 1].
+    /// Share of trials stopped early that did not resume, in [0, 1].
     pub stopped_early: f64,
     /// For each of [`TIME_SHARES`], the mean over all pairs of the log10 gap of the best trial finished by that share
     /// of the baseline's run time. A run that has spent its budget keeps its gap. `None` if a run has no finished trial
@@ -48,9 +48,9 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
             for (seed, reference) in cells.at(baseline, problem, 1) {
                 let Some(run) = others.get(&seed) else { continue };
                 let Some(&goal) = reference.losses.last() else { continue };
-                let own = reached_secs(&reference.losses, &reference.record.ended_secs, goal);
+                let own = reached_secs(reference, goal);
                 let Some(own) = own.filter(|secs| *secs > 0.0) else { continue };
-                let time = reached_secs(&run.losses, &run.record.ended_secs, goal);
+                let time = reached_secs(run, goal);
                 ratios.push(time.map_or(f64::INFINITY, |secs| secs / own));
                 let whole = reference.record.ended_secs.last().copied().unwrap_or(0.0);
                 for (sum, share) in gaps.iter_mut().zip(TIME_SHARES) {
@@ -59,8 +59,8 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
                 }
                 total += run.record.ended_secs.last().copied().unwrap_or(0.0);
                 baseline_total += whole;
-                stopped += run.record.stopped_early.len();
-                trials += run.record.results.len();
+                stopped += run.record.stopped_early.len().saturating_sub(run.record.resumed.len());
+                trials += run.record.trials();
             }
         }
         if ratios.is_empty() {
@@ -85,8 +85,8 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
 }
 
 /// Time at which the loss first drops to `goal` or below; `None` if it never does.
-fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
-    losses.iter().zip(ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
+fn reached_secs(run: &Run<'_>, goal: f64) -> Option<f64> {
+    run.losses_by_result().iter().zip(&run.record.ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
 }
 
 /// Gap of the best trial of `run` finished by `secs`.
@@ -121,6 +121,22 @@ mod tests {
         assert_eq!((times[1].reached, times[1].mean_total_secs, times[1].baseline_total_secs), (1, 25.0, 40.0));
         assert_eq!(times[1].stopped_early, 0.25);
         assert_eq!((times[2].reached, times[2].median_time_ratio), (0, None));
+    }
+
+    #[test]
+    fn a_trial_that_resumes_reaches_the_loss_at_its_last_end() {
+        let mut whole = record("gp", "f1", 1, &[4.0, 2.0, 1.0]);
+        whole.ended_secs = vec![10.0, 20.0, 30.0];
+        let mut resuming = record("resuming", "f1", 1, &[4.0, 5.0, 6.0, 1.0]);
+        (resuming.key.budget, resuming.stopped_early, resuming.resumed) = (3, vec![1, 2], vec![3]);
+        resuming.ended_secs = vec![10.0, 12.0, 14.0, 18.0];
+        let records = [whole, resuming];
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 2, 0, 1e-3);
+        assert_eq!(times[1].median_time_ratio, Some(0.6), "18 of 30 seconds");
+        // One of three trials was stopped and has not resumed.
+        assert_eq!(times[1].stopped_early, 1.0 / 3.0);
+        assert_eq!(times[1].finished_log10_gaps[2], Some(0.0));
     }
 
     #[test]

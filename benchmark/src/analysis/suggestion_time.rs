@@ -32,7 +32,7 @@ pub(super) fn suggestion_times(cells: &Cells<'_>, optimizers: usize) -> Vec<Sugg
             let initial = run.record.key.schedule.initial_points;
             let suggestions = run.record.suggest_ms.len();
             // A batch counts as one suggestion, so a suggestion may have several results.
-            let each = run.record.results.len().saturating_sub(initial) as f64 / suggestions.max(1) as f64;
+            let each = run.record.trials().saturating_sub(initial) as f64 / suggestions.max(1) as f64;
             for (index, &time) in run.record.suggest_ms.iter().enumerate().filter(|(_, time)| time.is_finite()) {
                 let evaluations = initial + (index as f64 * each.max(1.0)) as usize;
                 bins[BINS.partition_point(|&from| from <= evaluations) - 1].push(time);

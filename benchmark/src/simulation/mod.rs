@@ -3,11 +3,18 @@
 //! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
 //! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service; our algorithms learn from the final value that the
-//! rule predicts, if it does. With [i-Epoch](Epochs) the best of the stopped
-//! trials resume when all have stopped; their final values are further results, hidden from the optimizer.
+//! The last report of a stopped trial is its result, as in the service. With a rule of the service, our algorithms learn
+//! from the final value that is predicted from the curves of the finished trials. Stopped trials may resume from their last
+//! report, and then have a further result:
+//!
+//! - With [`EarlyStopping::Resuming`], before a trial starts, stopped trials that the rule would no longer stop resume in
+//!   its place, those with the best predicted ends first. The rule watches them again, and the optimizer sees the new
+//!   result in place of the old one.
+//! - With [i-Epoch](Epochs), the best of the stopped trials resume when all have stopped, unwatched. The optimizer does
+//!   not see their final values.
 
 mod choice;
+mod curves;
 mod hyperband;
 mod running;
 #[cfg(test)]
@@ -17,16 +24,21 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve, FinalPrediction, StoppingRule};
-use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, ParameterValues, PendingTrial, TrialId, TrialOutcome};
+use tunesmith_algorithms::early_stopping::{
+    CurvePoint, EarlyStopDecision, FinalPrediction, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
+};
+use tunesmith_algorithms::problem::{
+    CompletedTrial, Fidelity, Goal, ParameterValues, PendingTrial, TrialId, TrialOutcome,
+};
 
 use self::choice::chosen;
+use self::curves::{Curves, Stopped};
 use self::hyperband::Hyperband;
 use self::running::{Ended, Event, Running};
 use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialReport, TrialResult};
-use crate::problem::{Draw, Evaluation, Problem, Quality};
-use crate::record::{CHECKPOINTS, Failure, Mode, ResultValue, RunKey, RunRecord, Schedule};
+use crate::problem::{Draw, Problem, Quality};
+use crate::record::{CHECKPOINTS, Chosen, Failure, Mode, ResultValue, RunKey, RunRecord, Schedule};
 
 /// Settings of a run besides problem and optimizer.
 pub struct Plan<'a> {
@@ -57,27 +69,17 @@ struct Study<'a> {
     running: Running,
     /// All suggested points; only the initial points of a finite space depend on them.
     given_out: Vec<PendingTrial>,
-    /// Reports of the trials that ended with values, and whether they were stopped early.
-    curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
+    /// Curves of the trials that ended with values.
+    curves: Curves,
     hyperband: Hyperband,
-    /// Finished trials, for noisy problems with one metric.
+    /// Completed trials and the places of their results, for noisy problems with one metric.
     completed: Vec<CompletedTrial>,
-    /// Trials that may resume.
-    stopped: Vec<Stopped>,
-    continued: usize,
+    completed_at: Vec<usize>,
+    /// Number of times that a stopped trial has resumed.
+    resumed: usize,
     /// Optimizer time since its last suggestion.
     spent: Duration,
     exhausted: bool,
-}
-
-/// A trial that was stopped early and may resume.
-struct Stopped {
-    trial: TrialId,
-    point: ParameterValues,
-    /// Last report.
-    value: f64,
-    reported: usize,
-    whole: Evaluation,
 }
 
 impl<'a> Study<'a> {
@@ -94,6 +96,7 @@ impl<'a> Study<'a> {
             ended_secs: Vec::new(),
             suggest_ms: Vec::new(),
             stopped_early: Vec::new(),
+            resumed: Vec::new(),
             points: Vec::new(),
             chosen: Vec::new(),
             failure: None,
@@ -104,11 +107,11 @@ impl<'a> Study<'a> {
             record,
             running: Running::default(),
             given_out: Vec::new(),
-            curves: Vec::new(),
+            curves: Curves::default(),
             hyperband: Hyperband::default(),
             completed: Vec::new(),
-            stopped: Vec::new(),
-            continued: 0,
+            completed_at: Vec::new(),
+            resumed: 0,
             spent: Duration::ZERO,
             exhausted: false,
         }
@@ -126,7 +129,7 @@ impl<'a> Study<'a> {
         })?;
         loop {
             self.start_trials(optimizer)?;
-            self.continue_trials();
+            self.finish_best();
             if self.running.next_event_secs().is_some_and(|secs| secs > self.time_limit_secs()) {
                 return Ok(());
             }
@@ -138,18 +141,23 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Starts the trials due by the schedule.
+    /// Starts the trials due by the schedule. Stopped trials that the rule would no longer stop come first.
     fn start_trials(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
         loop {
             let kept = self.epochs().map_or(0, |epochs| epochs.kept as usize);
             let left = self.plan.key.budget.saturating_sub(kept + self.given_out.len());
-            let free = match mode {
+            let mut free = match mode {
                 Mode::Batch if !self.running.is_empty() => 0,
                 Mode::Batch => parallel,
-                Mode::Sequential | Mode::Asynchronous => parallel.saturating_sub(self.running.len()).min(1),
+                Mode::Sequential | Mode::Asynchronous => parallel.saturating_sub(self.running.len()),
             };
-            let wanted = left.min(free);
+            if let Some(EarlyStopping::Resuming(rule)) = self.plan.key.schedule.early_stopping {
+                while free > 0 && self.is_time_left() && self.resume(Some(rule)) {
+                    free -= 1;
+                }
+            }
+            let wanted = left.min(if mode == Mode::Batch { free } else { free.min(1) });
             if wanted == 0 || self.exhausted || !self.is_time_left() {
                 return Ok(());
             }
@@ -188,7 +196,7 @@ impl<'a> Study<'a> {
         };
         let rounds = (epochs.kept as usize).div_ceil(self.plan.key.schedule.parallel.max(1));
         let (mut spent_secs, mut remaining_secs) = (0.0_f64, 0.0_f64);
-        for Stopped { reported, whole, .. } in &self.stopped {
+        for (reported, whole) in self.curves.stopped() {
             let spent = whole.curve[reported - 1].elapsed_secs;
             spent_secs = spent_secs.max(spent);
             remaining_secs = remaining_secs.max(whole.duration_secs - spent);
@@ -203,23 +211,42 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Resumes the best of the stopped trials once none is left to start or runs from its beginning.
-    fn continue_trials(&mut self) {
+    /// With i-Epoch, resumes the best of the stopped trials once none is left to start or runs from its beginning.
+    fn finish_best(&mut self) {
         let Some(epochs) = self.epochs() else { return };
-        if self.continued == 0 && !self.running.is_empty() {
+        if self.resumed == 0 && !self.running.is_empty() {
             return;
         }
-        let Some(metric) = self.problem.statement().metrics().first() else { return };
         let parallel = self.plan.key.schedule.parallel;
-        while self.continued < epochs.kept as usize && self.running.len() < parallel {
-            let value = |place: &usize| metric.goal.to_maximized(self.stopped[*place].value);
-            let places = 0..self.stopped.len();
-            // The first of equals.
-            let Some(best) = places.rev().max_by(|a, b| value(a).total_cmp(&value(b))) else { return };
-            let Stopped { trial, point, reported, whole, .. } = self.stopped.remove(best);
-            self.running.go_on(trial, point, whole, reported);
-            self.continued += 1;
-        }
+        while self.resumed < epochs.kept as usize && self.running.len() < parallel && self.resume(None) {}
+    }
+
+    /// Resumes a stopped trial, if there is one, for the time of its remaining reports. With a rule, only a trial that the
+    /// rule would no longer stop resumes, and the rule watches it.
+    fn resume(&mut self, rule: Option<StoppingRuleKind>) -> bool {
+        let Some(goal) = self.problem.statement().metrics().first().map(|metric| metric.goal) else { return false };
+        let may_resume = |trial: TrialId, reports: &[CurvePoint]| {
+            rule.is_none_or(|rule| {
+                let decision = self.decide(&self.prepared(rule, goal, trial), trial, reports);
+                matches!(decision, EarlyStopDecision::Continue(_))
+            })
+        };
+        let Some(trial) = self.curves.first_to_resume(goal, may_resume) else { return false };
+        let Some((reported, Stopped { point, whole, .. })) = self.curves.take(trial) else { return false };
+        self.running.start(trial, point, *whole, rule.is_some(), reported);
+        self.resumed += 1;
+        true
+    }
+
+    /// `rule` with the curves of the trials that ended, except `trial`.
+    fn prepared(&self, rule: StoppingRuleKind, goal: Goal, trial: TrialId) -> PreparedStoppingRule {
+        StoppingRule::from(rule).prepare(goal, self.curves.except(trial))
+    }
+
+    /// Decision of `rule` on a running or stopped trial by its reports and those of the other running trials.
+    fn decide(&self, rule: &PreparedStoppingRule, trial: TrialId, reports: &[CurvePoint]) -> EarlyStopDecision {
+        let others = self.running.reports_of_others(trial);
+        rule.decide(reports, others.iter().map(Vec::as_slice))
     }
 
     fn ask(
@@ -255,27 +282,25 @@ impl<'a> Study<'a> {
         let evaluation = self.problem.evaluate(&point, Draw { seed: self.plan.key.seed, trial });
         let watched = self.plan.key.schedule.early_stopping.is_some();
         self.given_out.push(PendingTrial { id: trial, parameters: point.clone() });
-        self.running.start(trial, point, evaluation, watched);
+        self.running.start(trial, point, evaluation, watched, 0);
     }
 
     /// Applies the early stopping rule after a report of a running trial.
     fn report(&mut self, optimizer: &mut dyn Optimizer, trial: TrialId) -> Result<(), OptimizerError> {
         let Some(metric) = self.problem.statement().metrics().first() else { return Ok(()) };
         let Some(rule) = self.plan.key.schedule.early_stopping else { return Ok(()) };
-        let completed = self.curves.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
-        let others = self.running.reports_of_others(trial);
         let reports = self.running.reports(trial);
         let Some(last) = reports.last().copied() else { return Ok(()) };
         let mut predicted_final = None;
         let stops = match rule {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
-            EarlyStopping::Rule(rule) => {
-                let rule = StoppingRule::from(rule).prepare(metric.goal, completed);
-                let decision = rule.decide(&reports, others.iter().map(Vec::as_slice));
-                if decision.is_stop() {
+            EarlyStopping::Rule(rule) | EarlyStopping::Resuming(rule) => {
+                let rule = self.prepared(rule, metric.goal, trial);
+                let stops = self.decide(&rule, trial, &reports).is_stop();
+                if stops {
                     predicted_final = rule.predicted_final(&reports);
                 }
-                decision.is_stop()
+                stops
             }
             EarlyStopping::Hyperband => {
                 let draw = Draw { seed: self.plan.key.seed, trial };
@@ -304,7 +329,7 @@ impl<'a> Study<'a> {
                 if ended.stopped_early && self.epochs().is_none() {
                     fidelity = Fidelity::Partial;
                 }
-                // As in the service, the search learns from the final value that a rule predicts.
+                // As in the service, the search learns from the predicted final value.
                 if let Some(FinalPrediction { value, deviation }) = ended.predicted_final {
                     (values, fidelity) = (vec![value], Fidelity::Predicted { deviation });
                 }
@@ -315,6 +340,10 @@ impl<'a> Study<'a> {
         if ended.stopped_early {
             self.record.stopped_early.push(self.record.results.len());
         }
+        let replaces = ended.resumed && self.epochs().is_none();
+        if replaces {
+            self.record.resumed.push(self.record.results.len());
+        }
         let noiseless = ended.noiseless.filter(|_| feasible);
         self.record.results.push(noiseless.map(|values| self.recorded(&values)));
         self.record.ended_secs.push(round_to(self.running.now_secs(), 6));
@@ -322,16 +351,14 @@ impl<'a> Study<'a> {
             self.record.points.push(ended.point.clone());
         }
         let trial = CompletedTrial { id: ended.trial, parameters: ended.point.clone(), outcome };
-        self.choose(&trial);
-        if self.continued > 0 {
+        self.choose(&trial, replaces);
+        if ended.resumed && self.epochs().is_some() {
             return Ok(());
         }
-        if let (Some(whole), Some(last), Some(_)) = (ended.whole, ended.reports.last(), self.epochs()) {
-            let (trial, point, reported) = (ended.trial, ended.point.clone(), ended.reports.len());
-            self.stopped.push(Stopped { trial, point, value: last.value, reported, whole: *whole });
-        }
-        if !ended.reports.is_empty() && ended.values.is_some() {
-            self.curves.push((ended.reports, ended.stopped_early));
+        if ended.values.is_some() {
+            let predicted_final = ended.predicted_final.map(|predicted| predicted.value);
+            let stopped = ended.whole.map(|whole| Stopped { point: ended.point, whole, predicted_final });
+            self.curves.insert(ended.trial, ended.reports, stopped);
         }
         let before = (self.plan.now)();
         let answer = optimizer.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
@@ -339,15 +366,27 @@ impl<'a> Study<'a> {
         answer
     }
 
-    /// Records the trials a user would pick, at the checkpoints of the reports.
-    fn choose(&mut self, trial: &CompletedTrial) {
+    /// Records the trials a user would pick, at the checkpoints of the reports. The last result is of `trial`, in place of
+    /// an earlier one if it `replaces` that.
+    fn choose(&mut self, trial: &CompletedTrial, replaces: bool) {
         let profile = self.problem.profile();
         if !profile.is_noisy || profile.statement.metrics().len() != 1 {
             return;
         }
+        let last = self.record.results.len() - 1;
+        if let Some(place) = self.completed.iter().position(|other| replaces && other.id == trial.id) {
+            self.completed[place] = trial.clone();
+            self.completed_at[place] = last;
+            return;
+        }
         self.completed.push(trial.clone());
+        self.completed_at.push(last);
         if CHECKPOINTS.contains(&self.completed.len()) {
-            self.record.chosen.extend(chosen(&profile.statement, &self.completed));
+            let found = chosen(&profile.statement, &self.completed);
+            self.record.chosen.extend(found.map(|Chosen { after, observed, recommended }| {
+                let at = |place: usize| self.completed_at[place];
+                Chosen { after, observed: at(observed), recommended: recommended.map(at) }
+            }));
         }
     }
 

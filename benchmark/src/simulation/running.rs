@@ -21,6 +21,8 @@ struct RunningTrial {
     watched: bool,
     /// Number of reports so far.
     reported: usize,
+    /// Whether the trial was stopped early before.
+    resumed: bool,
     stopped: bool,
     predicted_final: Option<FinalPrediction>,
 }
@@ -44,6 +46,8 @@ pub(super) struct Ended {
     pub(super) noiseless: Option<Vec<f64>>,
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,
+    /// Whether the trial was stopped early before, so that this is a further result of it.
+    pub(super) resumed: bool,
     /// Final value predicted by the rule that stopped the trial.
     pub(super) predicted_final: Option<FinalPrediction>,
     pub(super) reports: Vec<CurvePoint>,
@@ -65,28 +69,27 @@ impl Running {
         self.now_secs
     }
 
-    pub(super) fn start(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, watched: bool) {
-        let started_secs = self.now_secs;
+    /// Starts `trial`, or resumes it after `reported` of the reports of `evaluation`.
+    pub(super) fn start(
+        &mut self,
+        trial: TrialId,
+        point: ParameterValues,
+        evaluation: Evaluation,
+        watched: bool,
+        reported: usize,
+    ) {
+        let spent = reported.checked_sub(1).map_or(0.0, |last| evaluation.curve[last].elapsed_secs);
         let running = RunningTrial {
             trial,
             point,
             evaluation,
-            started_secs,
+            started_secs: self.now_secs - spent,
             watched,
-            reported: 0,
+            reported,
+            resumed: reported > 0,
             stopped: false,
             predicted_final: None,
         };
-        self.trials.push(running);
-    }
-
-    /// Resumes `trial`, stopped after `reported` of the reports of `evaluation`, until its end.
-    pub(super) fn go_on(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, reported: usize) {
-        let spent = reported.checked_sub(1).map_or(0.0, |last| evaluation.curve[last].elapsed_secs);
-        let started_secs = self.now_secs - spent;
-        let (watched, stopped, predicted_final) = (false, false, None);
-        let running =
-            RunningTrial { trial, point, evaluation, started_secs, watched, reported, stopped, predicted_final };
         self.trials.push(running);
     }
 
@@ -175,7 +178,7 @@ impl RunningTrial {
             }
             (EvaluationOutcome::Infeasible { .. }, None) => (None, None, Vec::new()),
         };
-        let Self { trial, point, stopped, predicted_final, .. } = self;
-        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, predicted_final, reports, whole }
+        let Self { trial, point, resumed, stopped: stopped_early, predicted_final, .. } = self;
+        Ended { trial, point, values, noiseless, constraints, stopped_early, resumed, predicted_final, reports, whole }
     }
 }

@@ -166,12 +166,15 @@ fn initial_points_are_equal_for_all_optimizers_and_reported_with_their_results()
 fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
     let mut key = key(6, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Median));
-    let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
+    let mut optimizer = scripted(&[10, 10, 10, 10, 10, 90]);
+    let record = run(&mut optimizer, &key);
     // The rule requires five completed trials and four reports: the sixth trial is stopped at its fourth of five
     // reports.
     assert_eq!(record.stopped_early, [5]);
     assert_eq!(values(&record)[5], 91.0);
     assert_eq!(record.ended_secs[5], 50.0 + 72.0);
+    // All trials end 1 below their fourth report, and the search learns that.
+    assert_eq!(optimizer.learned[5], 90.0);
 }
 
 #[test]
@@ -300,4 +303,61 @@ fn hyperband_compares_trials_within_their_brackets() {
     let stopped = record.stopped_early.len();
     assert!((50..60).contains(&stopped), "{stopped}");
     assert!(!record.stopped_early.contains(&0));
+}
+
+#[test]
+fn a_stopped_trial_resumes_when_the_rule_would_no_longer_stop_it() {
+    let mut key = key(7, 1, Mode::Sequential);
+    key.schedule.early_stopping = "median:resume".parse().ok();
+    let mut optimizer = scripted(&[10, 10, 10, 20, 20, 12, 90]);
+    let record = run(&mut optimizer, &key);
+    // At the fourth report the sixth trial has 13, and the median of the means of the others is 12.5. With the seventh
+    // trial it is 17.5: the sixth one takes the time of its last report, although the budget is spent.
+    assert_eq!(values(&record), [10.0, 10.0, 10.0, 20.0, 20.0, 13.0, 91.0, 12.0]);
+    assert_eq!((&*record.stopped_early, &*record.resumed), (&[5, 6][..], &[7][..]));
+    assert_eq!(record.ended_secs[5..], [79.6, 151.6, 154.0]);
+    assert_eq!(optimizer.completed, [1, 2, 3, 4, 5, 6, 7, 6]);
+    assert_eq!(optimizer.learned.last(), Some(&12.0));
+    assert_eq!(optimizer.requested.len(), 7);
+}
+
+#[test]
+fn the_rule_watches_a_trial_that_has_resumed() {
+    let mut key = key(7, 1, Mode::Sequential);
+    key.schedule.early_stopping = "asha:resume".parse().ok();
+    let record = run(&mut scripted(&[10, 12, 11, 90, 90, 90, 90]), &key);
+    // The third trial is one of the best two of six at step 1, and not the best of three at step 3.
+    assert_eq!(values(&record), [10.0, 12.0, 15.0, 94.0, 94.0, 94.0, 13.0, 94.0]);
+    assert_eq!((&*record.stopped_early, &*record.resumed), (&[2, 3, 4, 5, 6, 7][..], &[6][..]));
+    assert_eq!(record.ended_secs, [10.0, 22.0, 24.2, 42.2, 60.2, 78.2, 82.6, 100.6]);
+}
+
+#[test]
+fn stopped_trials_resume_first_in_a_batch() {
+    let mut key = key(14, 5, Mode::Batch);
+    key.schedule.early_stopping = "median:resume".parse().ok();
+    let mut optimizer = scripted(&[10, 10, 10, 20, 20, 12, 90, 90, 90, 90, 9, 9, 9, 9]);
+    let record = run(&mut optimizer, &key);
+    assert_eq!(optimizer.requested, [5, 5, 4]);
+    // The trials of 9 s end after the last report of the one that resumes, whose whole time is 12 s.
+    assert_eq!(values(&record)[10..], [12.0, 9.0, 9.0, 9.0, 9.0]);
+    assert_eq!(record.resumed, [10]);
+    assert_eq!(record.ended_secs[10..], [94.4, 101.0, 101.0, 101.0, 101.0]);
+}
+
+#[test]
+fn a_trial_that_resumes_is_chosen_by_its_last_result() {
+    let mut problem = Numbers::new(100);
+    problem.profile.is_noisy = true;
+    let mut key = key(25, 1, Mode::Sequential);
+    key.schedule.early_stopping = "median:resume".parse().ok();
+    let mut numbers = vec![20, 20, 20, 40, 40, 22, 90, 5];
+    numbers.extend([50; 17]);
+    let plan = Plan { key: &key, keep_points: false, now: &|| Duration::ZERO };
+    let record = simulate(&problem, &mut scripted(&numbers), &plan);
+    // The sixth trial resumes after the seventh one, so the eighth one, the best, has the ninth result.
+    assert_eq!(values(&record)[5..9], [23.0, 91.0, 22.0, 5.0]);
+    assert_eq!(record.resumed[0], 7);
+    let chosen: Vec<_> = record.chosen.iter().map(|chosen| (chosen.after, chosen.observed)).collect();
+    assert_eq!(chosen, [(25, 8)]);
 }

@@ -81,10 +81,12 @@ pub(super) struct RunArgs {
     /// Number of initial random points, the same for every optimizer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
-    /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha; the baseline
-    /// hyperband; the baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, which stops each trial after REPORTS
-    /// reports (default 1) and resumes the best KEPT (default 3) at the end, within the budget; or optimizer, by which an
-    /// external optimizer decides after each report.
+    /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha, with :resume
+    /// (median:resume) if stopped trials continue from their last report as soon as the rule would no longer stop them,
+    /// not counted again in --budget; the baseline hyperband; the baseline i_epoch, i_epoch:REPORTS or
+    /// i_epoch:REPORTS:KEPT, which stops each trial after REPORTS reports (default 1) and resumes the best KEPT
+    /// (default 3) at the end, within the budget; or optimizer, by which an external optimizer decides after each
+    /// report.
     #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
     early_stopping: Option<EarlyStopping>,
     /// End of each run in simulated seconds, for comparisons at equal epochs. Trials that would end later have no result;
@@ -143,6 +145,15 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let optimizers = optimizers(args)?;
     let baseline = optimizers.first().map(|first| first.name().to_owned());
     let schedule = schedule(args)?;
+    if let Some(rule @ EarlyStopping::Resuming(_)) = args.early_stopping
+        && let Some(external) = optimizers.iter().find(|optimizer| optimizer.is_external())
+    {
+        bail!(
+            "--early-stopping {rule}: the external optimizer {:?} cannot replace the result of a trial that resumes; use \
+             built-in algorithms, or early stopping without \":resume\"",
+            external.name()
+        );
+    }
     if !(args.answer_limit > 0.0 && args.answer_limit <= 1e6) {
         bail!("--answer-limit {}: it is more than 0 and at most 1000000 seconds", args.answer_limit);
     }

@@ -76,6 +76,11 @@ fn invalid_numbers_are_refused_with_the_allowed_range() {
         refused("--suite trained --budget 3 --early-stopping i_epoch"),
         "error: --early-stopping i_epoch: 3 trials go on, which is not less than --budget 3\n"
     );
+    assert_eq!(
+        refused("--suite trained --external mine=true --early-stopping asha:resume"),
+        "error: --early-stopping asha:resume: the external optimizer \"mine\" cannot replace the result of a trial that \
+         resumes; use built-in algorithms, or early stopping without \":resume\"\n"
+    );
     let budget = refused("--suite bbob --budget 0");
     assert!(budget.starts_with("error: invalid value '0' for '--budget <N>': 0 is not in 1..=100000\n"), "{budget}");
     let seeds = refused("--suite bbob --seeds many");

@@ -70,7 +70,7 @@ fn the_median_rule_stops_trials_and_saves_time() {
 #[test]
 fn every_stopping_rule_can_be_chosen_by_name() {
     let workspace = workspace();
-    for rule in ["decay_curve", "asha", "hyperband", "i_epoch:2:3"] {
+    for rule in ["decay_curve", "asha", "asha:resume", "hyperband", "i_epoch:2:3"] {
         let run = format!("{TRAINED} --budget 20 --early-stopping {rule} --out {rule}");
         bench(&workspace, &run).expect(0);
         let stopped: usize = records(&workspace, rule)
@@ -83,7 +83,11 @@ fn every_stopping_rule_can_be_chosen_by_name() {
         assert!(stopped > 0, "{rule} stopped nothing");
     }
     let unknown = bench(&workspace, &format!("{TRAINED} --early-stopping bohb")).expect(2);
-    assert!(unknown.stderr.contains("median, decay_curve, asha, hyperband, optimizer"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("median[:resume], decay_curve[:resume], asha[:resume], hyperband, optimizer"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]

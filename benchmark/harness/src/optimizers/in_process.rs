@@ -74,7 +74,10 @@ impl Optimizer for InProcess {
             };
             trial.outcome = TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), fidelity };
         }
-        completed.push(trial);
+        match completed.iter_mut().find(|other| other.id == trial.id) {
+            Some(before) => *before = trial,
+            None => completed.push(trial),
+        }
         Ok(())
     }
 
@@ -95,5 +98,43 @@ fn optimizer_error(error: DesignerError) -> OptimizerError {
     match error {
         DesignerError::Unsupported { reason, .. } => OptimizerError::Unsupported { reason },
         other => OptimizerError::Failed { reason: other.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_algorithms::problem::{
+        MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
+    };
+
+    use super::*;
+
+    /// Suggestion for trial 13 after twelve trials along one parameter and `further` results of the twelfth.
+    fn suggestion(further: &[(f64, Fidelity)]) -> Vec<ParameterValues> {
+        let kind = ParameterKind::Double { min: -1.0, max: 1.0, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
+        let problem = ProblemStatement::new(space, vec![metric]).unwrap();
+        let mut optimizer = InProcess::new("gp".parse().unwrap());
+        let sources = Vec::new();
+        optimizer.create(&StudyRequest { problem, seed: 1, budget: 20, parallel: 1, constraints: 0, sources }).unwrap();
+        let mut complete = |id: u64, value, fidelity| {
+            let x = (id as f64 - 6.0) / 6.0;
+            let parameters = [("x".to_owned(), ParameterValue::Double(x))].into();
+            let outcome = TrialOutcome::Measured { values: vec![value], fidelity };
+            let trial = CompletedTrial { id: TrialId(id), parameters, outcome };
+            optimizer.complete(&TrialResult { trial, values: Some(vec![value]), constraints: Vec::new() }).unwrap();
+        };
+        (1..12).for_each(|id| complete(id, (id as f64 - 4.0).powi(2), Fidelity::Full));
+        further.iter().for_each(|(value, fidelity)| complete(12, *value, *fidelity));
+        optimizer.suggest(&[TrialId(13)]).unwrap()
+    }
+
+    #[test]
+    fn a_further_result_of_a_trial_replaces_the_previous_one() {
+        let stopped = (80.0, Fidelity::Partial);
+        let resumed = (-5.0, Fidelity::Full);
+        assert_eq!(suggestion(&[stopped, resumed]), suggestion(&[resumed]));
+        assert_ne!(suggestion(&[stopped]), suggestion(&[resumed]));
     }
 }

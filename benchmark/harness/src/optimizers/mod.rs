@@ -84,6 +84,11 @@ impl OptimizerSpec {
         &self.name
     }
 
+    /// Whether it is a program of the user.
+    pub fn is_external(&self) -> bool {
+        matches!(self.kind, Kind::External { .. })
+    }
+
     /// Starts the optimizer. An external one writes its standard error to a file in the folder `logs` and has `limit`
     /// per response.
     pub(crate) fn start(&self, logs: &Path, limit: Duration) -> Box<dyn Optimizer> {

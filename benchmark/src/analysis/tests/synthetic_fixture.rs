@@ -28,6 +28,7 @@ pub(super) fn record(optimizer: &str, problem: &str, seed: u64, values: &[f64]) 
         ended_secs: (1..=values.len()).map(|trial| trial as f64).collect(),
         suggest_ms: vec![2.0; values.len()],
         stopped_early: Vec::new(),
+        resumed: Vec::new(),
         points: Vec::new(),
         chosen: Vec::new(),
         failure: None,

@@ -56,6 +56,7 @@ fn run(name: &str, optimizer: usize, rate: f64, milliseconds: f64, problem: usiz
         ended_secs: (1..=BUDGET).map(|trial| trial as f64).collect(),
         suggest_ms: (0..BUDGET).map(|trial| milliseconds * (1.0 + trial as f64 / 10.0)).collect(),
         stopped_early: Vec::new(),
+        resumed: Vec::new(),
         points: Vec::new(),
         chosen: Vec::new(),
         failure: None,
