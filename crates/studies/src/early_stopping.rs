@@ -93,7 +93,7 @@ impl EarlyStopping {
     }
 
     /// Trial that was stopped early, and that the rule would no longer stop, with the trials that have ended since. Of several,
-    /// the one with most reports, then with the best last one. Judges at most [`MOST_JUDGED`] trials, each in two passes over the
+    /// the one with most reports, then with the best last one. Decides on at most [`MOST_JUDGED`] trials, each in two passes over the
     /// curves.
     pub fn promising(&self) -> Option<TrialId> {
         let curves = self.curves.lock();
