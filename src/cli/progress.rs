@@ -121,6 +121,7 @@ impl Progress {
                 self.tally.running.insert(*id, Instant::now());
             }
             JobEvent::TrialEnded { trial } => self.tally.end(trial),
+            JobEvent::TrialContinued { .. } => self.tally.done = self.tally.done.saturating_sub(1),
             JobEvent::ActivityChanged { activity } => {
                 self.busy = activity.clone().map(Busy::new);
                 self.refresh();
@@ -303,6 +304,7 @@ impl Tally {
                 format!("trial {id}{how}: {}", self.parameter_text(parameters))
             }
             JobEvent::TrialStopping { id, reason } => format!("trial {id} is stopped early: {reason}"),
+            JobEvent::TrialContinued { id } => format!("trial {id} goes on: it may still become the best"),
             JobEvent::TrialWaiting { id, reason } => format!("trial {id} waits: {reason}"),
             JobEvent::TrialLost { id, cause: LossCause::Failure, reason } => {
                 format!("trial {id} was lost by its executor: {reason}")
@@ -350,6 +352,7 @@ fn log(event: &JobEvent) {
             tracing::info!(trial.id = %id, metric.step = step, metric.value = value, "trial measured");
         }
         JobEvent::TrialStopping { id, reason } => tracing::info!(trial.id = %id, reason, "trial stopping early"),
+        JobEvent::TrialContinued { id } => tracing::info!(trial.id = %id, "stopped trial goes on"),
         JobEvent::TrialWaiting { id, reason } => tracing::info!(trial.id = %id, reason, "trial waits"),
         JobEvent::TrialLost { id, cause: LossCause::Failure, reason } => {
             tracing::warn!(trial.id = %id, reason, "trial lost");

@@ -78,3 +78,55 @@ fn rule_that_stopped_no_trial_states_why() {
     let expected = "MEDIAN stopped no trial: it decides after 20 trials with a result, and there were 7 trials\n";
     assert!(text.contains(expected), "{text}");
 }
+
+/// Losses at step 1: successive halving stops trials 4 to 7 there, which run until they are stopped. After six trials, two
+/// pass, and trial 4 is the second. A trial that finds its checkpoint continues with step 2.
+const WITH_CHECKPOINTS: &str = r#"for argument in "$@"; do
+  case $argument in --x=*) x="${argument#--x=}";; --folder=*) folder="${argument#--folder=}";; esac
+done
+if [ -e "$folder/checkpoint" ]; then
+  echo "loss=0.5 step=2"
+  exit 0
+fi
+case $x in 1) loss=9;; 2) loss=8;; 3) loss=1;; 4) loss=2;; 5) loss=7;; 6) loss=6;; 7) loss=7.5;; esac
+mkdir -p "$folder"
+touch "$folder/checkpoint"
+echo "loss=$loss step=1"
+if [ "$x" -gt 3 ]; then exec tail -f /dev/null; fi
+echo "loss=$loss step=2"
+"#;
+
+#[test]
+fn stopped_trial_goes_on_from_its_checkpoint_once_the_rule_would_not_stop_it() {
+    let rule = "earlyStopping: ASHA, jobDirFlag: folder";
+    let run = |more: &str| {
+        let workspace = workspace("", &format!("{rule}{more}"));
+        workspace.write("train.sh", WITH_CHECKPOINTS);
+        let run = workspace.run(["--job-id", "j", "--", "sh", "train.sh"]).expect(0);
+        let stopped: Vec<String> = workspace.column("stopped_early");
+        (run, stopped.iter().map(|stopped| stopped == "true").collect::<Vec<bool>>())
+    };
+    let (whole, stopped) = run("");
+    assert_eq!(stopped, [false, false, false, true, true, true, true], "{}", whole.stderr);
+    let (run, stopped) = run(", continuesFromCheckpoints: true");
+    assert_eq!(stopped, [false, false, false, false, true, true, true], "{}", run.stderr);
+    let place =
+        |text: &str| run.stderr.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
+    let goes_on = place("trial 4 goes on: it may still become the best");
+    assert!(place("trial 6 ended") < goes_on && goes_on < place("trial 7 started"), "{}", run.stderr);
+    assert!(place("trial 4 started again (attempt 2)") > goes_on, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("goes on").count(), 1, "{}", run.stderr);
+    assert!(run.stdout.contains("best: trial 4 with loss=0.5"), "{}", run.stdout);
+}
+
+#[test]
+fn continuation_without_early_stopping_is_a_warning_and_without_parameters_an_error() {
+    let workspace = workspace("", "continuesFromCheckpoints: true");
+    let config = workspace
+        .read("hptuning_config.yaml")
+        .replace("enableTrialEarlyStopping: true", "enableTrialEarlyStopping: false");
+    workspace.write("hptuning_config.yaml", &config);
+    let warned = workspace.run(["--", "sh", "-c", "echo loss=1"]).expect(0).stderr;
+    assert!(warned.contains("tunesmith.continuesFromCheckpoints"), "{warned}");
+    assert!(warned.contains("has no effect without enableTrialEarlyStopping"), "{warned}");
+}

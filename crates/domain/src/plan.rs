@@ -57,6 +57,8 @@ pub struct JobPlan {
     pub grace: Duration,
     /// Number of retries after lost attempts before a trial fails.
     pub max_lost_attempts: u64,
+    /// Whether the programs continue from the checkpoints in their folder, so that trials that were stopped early may go on.
+    pub continues_from_checkpoints: bool,
     /// Placement and resources.
     pub machines: MachinePlan,
     /// Submitter, for limits per principal; `None` without access control.
@@ -89,6 +91,7 @@ impl JobPlan {
             trial_time_limit: None,
             grace: Duration::ZERO,
             max_lost_attempts: 0,
+            continues_from_checkpoints: false,
             machines: MachinePlan::default(),
             principal,
         }

@@ -65,6 +65,10 @@ pub enum JobEvent {
         id: TrialId,
         reason: String,
     },
+    /// A trial that was stopped early goes on: the rule would no longer stop it.
+    TrialContinued {
+        id: TrialId,
+    },
     /// The executor lost a trial, which runs again.
     TrialLost {
         id: TrialId,

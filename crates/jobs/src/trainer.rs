@@ -376,6 +376,7 @@ mod tests {
             trial_time_limit: None,
             grace: Duration::from_secs(1),
             max_lost_attempts: 3,
+            continues_from_checkpoints: false,
             machines: MachinePlan { queue: Some("gpu".into()), ..MachinePlan::default() },
             principal: None,
         }

@@ -24,9 +24,12 @@ pub struct EarlyStopping {
     curves: Mutex<Curves>,
 }
 
+/// Number of stopped trials that are judged again at a time, those with the best predictions; it bounds the time.
+const MOST_JUDGED: usize = 16;
+
 #[derive(Default)]
 struct Curves {
-    completed: Vec<Completed>,
+    completed: BTreeMap<TrialId, Completed>,
     running: BTreeMap<TrialId, Vec<CurvePoint>>,
     /// First folder, by [`folder_order`], of the event files with the curves of completed trials.
     best_folder: Option<Arc<str>>,
@@ -37,6 +40,8 @@ struct Curves {
 struct Completed {
     curve: Vec<CurvePoint>,
     stopped_early: bool,
+    /// Predicted final value of a trial that was stopped early, if known.
+    predicted_final: Option<f64>,
 }
 
 /// Decision of a rule to stop a trial.
@@ -56,11 +61,12 @@ impl EarlyStopping {
         &self.study.problem.metrics()[0]
     }
 
-    /// Adds the curve of a trial with a result; call it once per trial. Trials violating a constraint are skipped,
+    /// Adds the curve of a trial with a result, in place of the one known of it. Trials violating a constraint are skipped,
     /// since feasible ones may be unable to reach their values.
     pub async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
         if trial.state != TrialState::Succeeded || !self.study.is_feasible(trial) {
             self.curves.lock().running.remove(&trial.id);
+            self.forget(trial.id);
             return Ok(());
         }
         let mut curve = Vec::new();
@@ -70,7 +76,8 @@ impl EarlyStopping {
         }
         let mut curves = self.curves.lock();
         curves.running.remove(&trial.id);
-        curves.completed.push(Completed { curve, stopped_early: trial.stopped_early });
+        let predicted_final = trial.predicted_final.map(|predicted| predicted.value);
+        curves.completed.insert(trial.id, Completed { curve, stopped_early: trial.stopped_early, predicted_final });
         curves.prepared = None;
         if let Some(folder) = trial.metric_folders.taken(&self.metric().name)
             && curves.best_folder.as_ref().is_none_or(|best| folder_order(folder, best) == Ordering::Less)
@@ -78,6 +85,40 @@ impl EarlyStopping {
             curves.best_folder = Some(Arc::clone(folder));
         }
         Ok(())
+    }
+
+    /// Removes the curve of a trial that has no result any more.
+    pub fn forget(&self, trial: TrialId) {
+        let mut curves = self.curves.lock();
+        if curves.completed.remove(&trial).is_some() {
+            curves.prepared = None;
+        }
+    }
+
+    /// Trial that was stopped early, and that the rule would no longer stop, with the trials that have ended since. Of several,
+    /// the one with the best predicted final value. Judges at most [`MOST_JUDGED`] trials, each in two passes over the curves.
+    pub fn promising(&self) -> Option<TrialId> {
+        let curves = self.curves.lock();
+        let Curves { completed, running, .. } = &*curves;
+        let goal = self.metric().goal;
+        let loss = |trial: &Completed| trial.predicted_final.map_or(f64::INFINITY, |value| goal.loss(value));
+        let mut stopped: Vec<_> = completed.iter().filter(|(_, trial)| trial.stopped_early).collect();
+        stopped.sort_by(|(_, a), (_, b)| loss(a).total_cmp(&loss(b)));
+        let mut promising = stopped.into_iter().take(MOST_JUDGED).filter(|(id, trial)| {
+            // As when the trial ran: it is not among the completed ones.
+            let rule = self.prepare(completed.iter().filter(|(other, _)| other != id).map(|(_, other)| other));
+            let others = running.values().map(Vec::as_slice);
+            matches!(rule.decide(&trial.curve, others), EarlyStopDecision::Continue(_))
+        });
+        promising.next().map(|(id, _)| *id)
+    }
+
+    fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Completed>) -> PreparedStoppingRule {
+        let curves = completed.map(|Completed { curve, stopped_early, .. }| CompletedCurve {
+            points: curve,
+            stopped_early: *stopped_early,
+        });
+        self.rule.prepare(self.metric().goal, curves)
     }
 
     pub fn points(&self, reports: &[Measurement]) -> Vec<CurvePoint> {
@@ -103,13 +144,7 @@ impl EarlyStopping {
             return None;
         }
         let Curves { completed, running, prepared, .. } = &mut *curves;
-        let prepared = prepared.get_or_insert_with(|| {
-            let completed = completed.iter().map(|Completed { curve, stopped_early }| CompletedCurve {
-                points: curve,
-                stopped_early: *stopped_early,
-            });
-            self.rule.prepare(self.metric().goal, completed)
-        });
+        let prepared = prepared.get_or_insert_with(|| self.prepare(completed.values()));
         let others = running.iter().filter(|(other, _)| **other != trial).map(|(_, curve)| curve.as_slice());
         let stop = match prepared.decide(&curve, others) {
             EarlyStopDecision::Stop(evidence) => Some(Stop {
@@ -167,6 +202,8 @@ impl StudyRule {
         while let Some(trial) = changed.try_next().await? {
             if trial.state.is_final() {
                 self.rule.learn(store, &trial).await?;
+            } else {
+                self.rule.forget(trial.id);
             }
             self.revision = trial.revision;
         }

@@ -87,6 +87,7 @@ pub fn plan() -> JobPlan {
         trial_time_limit: None,
         grace: Duration::from_secs(30),
         max_lost_attempts: 3,
+        continues_from_checkpoints: false,
         machines: MachinePlan {
             resources: resources(),
             executor: Some("local".to_owned()),

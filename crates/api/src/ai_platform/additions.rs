@@ -80,6 +80,11 @@ pub struct Additions {
     /// (Tunesmith) Thresholds of that rule.
     #[serde(skip_serializing_if = "is_default")]
     pub early_stopping_settings: EarlyStoppingSettings,
+    /// (Tunesmith) Whether the trainer saves checkpoints in its folder and continues from them when it is started there again.
+    /// A trial that was stopped early then goes on once the rule, with the trials that have ended since, would no longer stop
+    /// it. Default false.
+    #[serde(skip_serializing_if = "is_default")]
+    pub continues_from_checkpoints: bool,
     /// (Tunesmith) Rules that end the job with its trials so far, as in `studyStoppingConfig` of Vertex AI.
     #[serde(skip_serializing_if = "is_default")]
     pub study_stopping_config: StudyStoppingConfig,

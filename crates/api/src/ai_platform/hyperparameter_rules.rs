@@ -12,8 +12,8 @@ use super::prior_knowledge_rules::check_prior_knowledge;
 use super::study_stopping::check_study_stopping;
 use super::violations::Violations;
 use super::{
-    Additions, Algorithm, Double, EarlyStoppingSettings, HyperparameterSpec, Number, ParameterSpec, ParameterType,
-    RESERVED_METRIC_TAGS, ScaleType,
+    Additions, Algorithm, Double, HyperparameterSpec, Number, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
+    ScaleType, is_default,
 };
 use tunesmith_algorithms::encoding::reverse_log_share_at_upper_end;
 use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
@@ -77,19 +77,19 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
             repeats.check(spec, &additions.conditions, metrics, violations);
         }
     }
-    if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
-        violations.warning(
-            "tunesmith.earlyStopping",
-            "has no effect without enableTrialEarlyStopping",
-            "only with hyperparameters.enableTrialEarlyStopping: true",
-        );
-    }
-    if additions.early_stopping_settings != EarlyStoppingSettings::default() && !spec.enable_trial_early_stopping {
-        violations.warning(
-            SETTINGS,
-            "has no effect without enableTrialEarlyStopping",
-            "only with hyperparameters.enableTrialEarlyStopping: true",
-        );
+    let of_early_stopping = [
+        ("tunesmith.earlyStopping", additions.early_stopping.is_some()),
+        (SETTINGS, !is_default(&additions.early_stopping_settings)),
+        ("tunesmith.continuesFromCheckpoints", additions.continues_from_checkpoints),
+    ];
+    for (field, is_given) in of_early_stopping {
+        if is_given && !spec.enable_trial_early_stopping {
+            violations.warning(
+                field,
+                "has no effect without enableTrialEarlyStopping",
+                "only with hyperparameters.enableTrialEarlyStopping: true",
+            );
+        }
     }
     stopping_rule(additions.early_stopping(), &additions.early_stopping_settings, violations);
     check_study_stopping(&additions.study_stopping_config, metrics, constraints, violations);

@@ -179,6 +179,7 @@ pub fn job_plan_on(
         trial_time_limit: duration(input.tunesmith.trial_time_limit),
         grace: input.tunesmith.stop_grace_period(),
         max_lost_attempts: input.tunesmith.max_lost_attempts().into(),
+        continues_from_checkpoints: input.tunesmith.continues_from_checkpoints,
         machines: machines.plan,
         principal: None,
     })

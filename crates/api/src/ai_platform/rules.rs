@@ -69,6 +69,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
                 ("tunesmith.priors", !tunesmith.priors.is_empty()),
                 ("tunesmith.initialTrials", !tunesmith.initial_trials.is_empty()),
                 ("tunesmith.earlyStoppingSettings", !is_default(&tunesmith.early_stopping_settings)),
+                ("tunesmith.continuesFromCheckpoints", tunesmith.continues_from_checkpoints),
                 ("tunesmith.studyStoppingConfig", !is_default(&tunesmith.study_stopping_config)),
             ];
             for (field, _) in fields.into_iter().filter(|(_, is_given)| *is_given) {

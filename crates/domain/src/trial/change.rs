@@ -142,6 +142,9 @@ pub enum TrialChange {
     /// Returns a failed trial to its client, which starts the next attempt later. Measurements are kept. No effect on a
     /// trial in another state, or on one stopped early.
     Retry,
+    /// Returns a trial that was stopped early with a result to its client, which starts the next attempt later; the program
+    /// continues from its checkpoint. Measurements are kept. No effect on a trial in another state.
+    Continue,
     /// Adds values, which replace those with the same key. Allowed in every state.
     AddMetadata(Metadata),
     /// Sets the note; an empty text removes it. Allowed in every state. No effect if the note has this text.

@@ -91,11 +91,11 @@ pub struct TrialFields {
     /// Fencing number: attempts so far, 0 before the first. Reports name their attempt; those of earlier attempts are
     /// refused.
     pub attempt: u64,
-    /// Attempts since the last retry that ended with a failure of their node or supervisor.
+    /// Attempts since the last retry or continuation that ended with a failure of their node or supervisor.
     pub lost_attempts: u64,
-    /// Attempts since the last retry that the engine's scheduler preempted.
+    /// Attempts since the last retry or continuation that the engine's scheduler preempted.
     pub preempted_attempts: u64,
-    /// Total running time, since the last retry, of attempts that were lost, preempted or ended by lease expiry. Each
+    /// Total running time, since the last retry or continuation, of attempts that were lost, preempted or ended by lease expiry. Each
     /// counts until its loss was handled.
     pub lost_time: Duration,
     /// Known locations of attempts, in order. The oldest are dropped if there are many.
@@ -106,9 +106,10 @@ pub struct TrialFields {
     pub lease: Option<Lease>,
     pub expired_leases: u64,
     pub create_time: Timestamp,
-    /// Start of the first attempt; `None` after a retry until the next attempt.
+    /// Start of the first attempt; `None` after a retry or continuation until the next attempt.
     pub start_time: Option<Timestamp>,
-    /// Start of the current attempt; `None` before the first one, and after a retry until the next one.
+    /// Start of the current attempt; `None` before the first one, and after a retry or continuation
+    /// until the next one.
     pub attempt_start_time: Option<Timestamp>,
     /// Time of the result.
     pub end_time: Option<Timestamp>,

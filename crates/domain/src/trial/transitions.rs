@@ -115,7 +115,15 @@ impl Trial {
                 self.complete(attempt, measurements, completion, at)
             }
             TrialChange::Retry => {
-                self.retry();
+                if self.has_failed() {
+                    self.reopen();
+                }
+                Ok(Vec::new())
+            }
+            TrialChange::Continue => {
+                if self.state == TrialState::Succeeded && self.stopped_early {
+                    self.reopen();
+                }
                 Ok(Vec::new())
             }
             TrialChange::AddMetadata(metadata) => {
@@ -204,17 +212,19 @@ impl Trial {
         }
     }
 
-    fn retry(&mut self) {
-        if self.has_failed() {
-            self.0.state = TrialState::Active;
-            self.0.infeasible_reason = None;
-            self.0.lost_attempts = 0;
-            self.0.preempted_attempts = 0;
-            self.0.lost_time = Duration::ZERO;
-            self.0.start_time = None;
-            self.0.attempt_start_time = None;
-            self.0.end_time = None;
-        }
+    /// Removes the result, so that another attempt can start.
+    fn reopen(&mut self) {
+        self.0.state = TrialState::Active;
+        self.0.final_measurement = None;
+        self.0.infeasible_reason = None;
+        self.0.stopped_early = false;
+        self.0.predicted_final = None;
+        self.0.lost_attempts = 0;
+        self.0.preempted_attempts = 0;
+        self.0.lost_time = Duration::ZERO;
+        self.0.start_time = None;
+        self.0.attempt_start_time = None;
+        self.0.end_time = None;
     }
 
     fn delete(&mut self, at: Timestamp) {

@@ -35,6 +35,9 @@ pub(super) struct Attempt<'a> {
     pub(super) live: &'a LiveTrial,
     pub(super) trial: Trial,
     pub(super) files: FileReader,
+    /// Number of measurements that earlier attempts have made of a trial that goes on: the rule decides after the next one, so that
+    /// each attempt makes progress.
+    pub(super) earlier: u64,
     /// Whether the program was stopped for an early stop of the trial.
     pub(super) is_stopped: bool,
     pub(super) problems: Vec<String>,
@@ -142,6 +145,7 @@ impl Attempt<'_> {
         }
         let reason = match (self.trial.state, &self.run.stopping) {
             (TrialState::Stopping, _) => BY_REQUEST.to_owned(),
+            (TrialState::Active, Some(_)) if self.live.known() <= self.earlier => return Ok(()),
             (TrialState::Active, Some(rule)) => {
                 let (folder, curve) = self.live.curve();
                 let Some(stop) = rule.decide(self.trial.id, folder.as_deref(), curve) else { return Ok(()) };

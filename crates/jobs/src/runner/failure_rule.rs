@@ -56,6 +56,11 @@ impl FailureRule {
         }
     }
 
+    /// Withdraws the result of a trial that was stopped early and goes on.
+    pub(super) fn withdraw_success(&mut self) {
+        self.succeeded = self.succeeded.saturating_sub(1);
+    }
+
     /// Records the tags reported by `trial` if its program succeeded; `seen` is `None` otherwise.
     pub(super) fn record_tags(&mut self, trial: &Trial, plan: &JobPlan, seen: &Option<BTreeSet<String>>) {
         let Some(seen) = seen.as_ref().filter(|seen| !seen.is_empty()) else { return };

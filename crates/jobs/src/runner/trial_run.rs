@@ -101,8 +101,17 @@ impl TrialRun {
                 self.emit_started(&trial, adopted);
             }
             let files = FileReader::new(reports);
-            let mut attempt =
-                Attempt { run: &self, id, live: &live.trial, trial, files, is_stopped: false, problems: Vec::new() };
+            let goes_on = self.context.plan.continues_from_checkpoints && trial.attempt > 1 && !adopted;
+            let mut attempt = Attempt {
+                run: &self,
+                id,
+                live: &live.trial,
+                earlier: if goes_on { trial.measurement_count } else { 0 },
+                trial,
+                files,
+                is_stopped: false,
+                problems: Vec::new(),
+            };
             if state.is_open() {
                 let asked = *asked.get_or_insert_with(Instant::now);
                 match attempt.watch(&state, adopted, asked).await? {

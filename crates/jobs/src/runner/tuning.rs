@@ -19,7 +19,7 @@ use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::resource_pool::{Grant, PendingGrant};
 use crate::{Activity, JobEvent};
 use tunesmith_domain::{
-    Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart,
+    Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart, TrialState,
 };
 use tunesmith_store::{StoreError, pages};
 use tunesmith_studies::early_stopping::EarlyStopping;
@@ -44,6 +44,8 @@ pub(super) struct Tuning {
     outputs: SharedOutputs,
     /// Stored trials whose next attempt has not started: retried ones, and those of an interrupted process.
     waiting: VecDeque<Trial>,
+    /// Trial that was stopped early and is to go on.
+    promising: Option<TrialId>,
     /// Reason for stopping all running trials, set once the job has failed or was cancelled.
     abandon: watch::Sender<Option<String>>,
     /// Total and concurrent trial counts, adjustable.
@@ -74,6 +76,7 @@ impl Tuning {
             running_trials: BTreeSet::new(),
             outputs,
             waiting: VecDeque::new(),
+            promising: None,
             abandon,
             counts,
             created: 0,
@@ -161,13 +164,19 @@ impl Tuning {
     fn missing(&self) -> u64 {
         let parallel = self.context.runner.settings.parallel.unwrap_or(self.counts.max_parallel_trials).max(1);
         let new = if self.exhausted { 0 } else { self.counts.max_trials.saturating_sub(self.created) };
-        let all = new.saturating_add(self.waiting.len() as u64);
+        let stored = self.waiting.len() as u64 + u64::from(self.promising.is_some());
+        let all = new.saturating_add(stored);
         parallel.saturating_sub(self.running.len() as u64).min(all)
     }
 
-    /// Starts the next trial with `grant`: a waiting one, or a new one based on all results so far.
+    /// Starts the next trial with `grant`: a waiting one, one that was stopped early and is promising again, or a new one
+    /// based on all results so far.
     async fn start_next(&mut self, grant: Grant) -> Result<(), RunError> {
         if let Some(trial) = self.waiting.pop_front() {
+            self.start(trial, Some(grant));
+            return Ok(());
+        }
+        if let Some(trial) = self.continue_promising().await? {
             self.start(trial, Some(grant));
             return Ok(());
         }
@@ -179,6 +188,53 @@ impl Tuning {
             None => self.exhausted = true,
         }
         Ok(())
+    }
+
+    /// Withdraws the result of the promising trial, if any, so that it goes on; `None` also if the study is complete.
+    async fn continue_promising(&mut self) -> Result<Option<Trial>, RunError> {
+        let Some(id) = self.promising.take() else { return Ok(None) };
+        if self.is_study_complete().await? {
+            self.exhausted = true;
+            return Ok(None);
+        }
+        let changed = self.context.services().store.change_trial(&self.study.id, id, TrialChange::Continue).await;
+        if let Some(stopping) = &self.stopping {
+            stopping.forget(id);
+        }
+        let trial = match changed {
+            Ok(trial) => Some(trial).filter(|trial| trial.state == TrialState::Active),
+            // A user has deleted it.
+            Err(StoreError::NotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if trial.is_some() {
+            self.failures.withdraw_success();
+            self.context.emit(JobEvent::TrialContinued { id });
+        }
+        self.find_promising().await?;
+        Ok(trial)
+    }
+
+    /// Finds the next stopped trial to go on, where programs continue from their checkpoints.
+    async fn find_promising(&mut self) -> Result<(), RunError> {
+        self.promising = match &self.stopping {
+            Some(stopping) if self.context.plan.continues_from_checkpoints => {
+                let stopping = Arc::clone(stopping);
+                tokio::task::spawn_blocking(move || stopping.promising()).await?
+            }
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// Whether a stopping rule of the study has ended it; completes it if so.
+    async fn is_study_complete(&mut self) -> Result<bool, RunError> {
+        let context = Arc::clone(&self.context);
+        let services = context.services();
+        let reason = self.end.reason(&*services.store, &self.study, services.clock.now()).await?;
+        let Some(reason) = reason else { return Ok(false) };
+        self.study = services.store.change_study(&self.study.id, StudyChange::Complete { reason }).await?;
+        Ok(true)
     }
 
     /// Reads trials added by users since the last call.
@@ -214,6 +270,7 @@ impl Tuning {
             }
         }
         self.created = completed + unfinished;
+        self.find_promising().await?;
         if self.created > 0 {
             self.context.emit(JobEvent::Resumed { completed, unfinished });
         }
@@ -226,10 +283,7 @@ impl Tuning {
         let context = Arc::clone(&self.context);
         let services = context.services();
         loop {
-            let reason = self.end.reason(&*services.store, &self.study, services.clock.now()).await?;
-            if let Some(reason) = reason {
-                let change = StudyChange::Complete { reason };
-                self.study = services.store.change_study(&self.study.id, change).await?;
+            if self.is_study_complete().await? {
                 return Ok(None);
             }
             self.context.emit(JobEvent::ActivityChanged { activity: Some(Activity::Suggesting) });
@@ -302,6 +356,7 @@ impl Tuning {
                 self.failures.record(&trial);
                 self.failures.record_tags(&trial, &self.context.plan, &seen_tags);
                 self.learn_curve(&trial).await?;
+                self.find_promising().await?;
                 self.running_trials.remove(&trial.id);
                 self.outputs.search(&self.context, trial.id, &self.running_trials).await?;
                 self.context.emit(JobEvent::TrialEnded { trial });

@@ -74,6 +74,8 @@ struct PlanRecord {
     trial_time_limit: Option<Duration>,
     grace: Duration,
     max_lost_attempts: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    continues_from_checkpoints: bool,
     #[serde(default, skip_serializing_if = "is_default", with = "MachineRecord")]
     machines: MachinePlan,
     #[serde(default, skip_serializing_if = "is_default")]

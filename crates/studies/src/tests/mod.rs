@@ -6,11 +6,12 @@ use std::num::NonZeroUsize;
 use jiff::{SignedDuration, Timestamp};
 use tunesmith_algorithms::problem::{
     AlgorithmName, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType,
-    SearchSpace,
+    SearchSpace, TrialId,
 };
 
 use super::*;
 use crate::clock::ManualClock;
+use crate::early_stopping::EarlyStopping;
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, ReportKey, StoppingRuleKind, StudyFields,
     StudyState, TrialState,
@@ -156,6 +157,33 @@ async fn decay_curve_rule_stops_after_one_report_and_keeps_its_prediction() {
     let predicted = done.predicted_final.unwrap();
     assert!((predicted.value - 50.0).abs() < 1e-9 && predicted.deviation < 1e-6, "{predicted:?}");
     assert!(done.final_measurement.as_ref().unwrap().metrics.iter().all(|metric| metric.value == 52.0));
+}
+
+#[tokio::test]
+async fn stopped_trial_is_promising_once_the_rule_would_not_stop_it() {
+    let (studies, _) = studies();
+    let fields = StudyFields { stopping_rule: Some(StoppingRuleKind::Asha.into()), ..study("p/l/s") };
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
+    let rule = EarlyStopping::new(StoppingRuleKind::Asha.into(), &study);
+    // Losses at step 1. Trials 1 to 3 run to step 2; of three trials one passes, of six two.
+    let mut found = Vec::new();
+    for (number, value) in (1..).zip([9.0, 8.0, 1.0, 2.0, 7.0, 6.0]) {
+        let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let key = key(&study.id, &trial);
+        studies.add_measurement(&key, loss(1, 1.0, value), None).await.unwrap();
+        let stops = studies.should_stop(&key).await.unwrap();
+        assert_eq!(stops, number > 3, "trial {number}");
+        if !stops {
+            studies.add_measurement(&key, loss(2, 2.0, value), None).await.unwrap();
+        }
+        let ended = studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial;
+        rule.learn(&*studies.store, &ended).await.unwrap();
+        found.push(rule.promising());
+    }
+    assert_eq!(found, [None, None, None, None, None, Some(TrialId(4))]);
+    // It goes on: its result is withdrawn, and trial 6 is not among the two best of the other five.
+    rule.forget(TrialId(4));
+    assert_eq!(rule.promising(), None);
 }
 
 #[tokio::test]

@@ -74,6 +74,7 @@ pub async fn check<P: Medium>(new_medium: impl Fn() -> P) {
     trials::a_repeated_report_is_applied_once(&new_medium()).await;
     trials::refuse_illegal_changes(&new_medium()).await;
     trials::count_preemptions_apart(&new_medium()).await;
+    trials::stopped_trials_go_on(&new_medium()).await;
     trials::keep_the_nodes_of_attempts(&new_medium()).await;
     trials::add_deliveries_once(&new_medium()).await;
     trials::are_completed_once(&new_medium()).await;

@@ -142,6 +142,35 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     assert_eq!(store.trial(&study, TrialId(2)).await.unwrap(), infeasible);
 }
 
+pub(super) async fn stopped_trials_go_on(medium: &impl Medium) {
+    let (store, study) = with_study(medium, "s").await;
+    let (stopped, whole) = (TrialId(1), TrialId(2));
+    for id in [stopped, whole] {
+        store.create_trial(&study, samples::new_trial(id.0)).await.unwrap();
+        store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    }
+    let predicted_final = Some(FinalPrediction { value: 0.25, deviation: 0.125 });
+    store.change_trial(&study, stopped, TrialChange::Stop { predicted_final }).await.unwrap();
+    let active = store.change_trial(&study, stopped, TrialChange::Continue).await.unwrap();
+    assert_eq!(active.state, TrialState::Stopping, "it has no result yet");
+    for id in [stopped, whole] {
+        store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
+    }
+    let ended = store.change_trial(&study, whole, TrialChange::Continue).await.unwrap();
+    assert_eq!(ended.state, TrialState::Succeeded, "it ran to its end");
+
+    let goes_on = store.change_trial(&study, stopped, TrialChange::Continue).await.unwrap();
+    assert_eq!((goes_on.state, goes_on.stopped_early, goes_on.predicted_final), (TrialState::Active, false, None));
+    assert_eq!((&goes_on.final_measurement, goes_on.end_time, goes_on.start_time), (&None, None, None));
+    assert_eq!((goes_on.attempt, goes_on.measurement_count), (1, 1), "its reports stay");
+    let store = reopen(medium, store).await;
+    assert_eq!(store.trial(&study, stopped).await.unwrap(), goes_on);
+    assert_eq!(store.change_trial(&study, stopped, TrialChange::Continue).await.unwrap(), goes_on, "no effect twice");
+    store.change_trial(&study, stopped, samples::begin(2)).await.unwrap();
+    let done = store.change_trial(&study, stopped, samples::succeed(2, 0.5)).await.unwrap();
+    assert_eq!((done.state, done.stopped_early, done.measurement_count), (TrialState::Succeeded, false, 2));
+}
+
 pub(super) async fn metadata_is_kept_in_every_state(medium: &impl Medium) {
     let (store, study) = with_study(medium, "s").await;
     let id = TrialId(1);
