@@ -24,7 +24,7 @@ pub struct EarlyStopping {
     curves: Mutex<Curves>,
 }
 
-/// Number of stopped trials that are judged again at a time, those with the best predictions; it bounds the time.
+/// Number of stopped trials that are judged again at a time, those with most reports; it bounds the time.
 const MOST_JUDGED: usize = 16;
 
 #[derive(Default)]
@@ -40,8 +40,6 @@ struct Curves {
 struct Completed {
     curve: Vec<CurvePoint>,
     stopped_early: bool,
-    /// Predicted final value of a trial that was stopped early, if known.
-    predicted_final: Option<f64>,
 }
 
 /// Decision of a rule to stop a trial.
@@ -76,8 +74,7 @@ impl EarlyStopping {
         }
         let mut curves = self.curves.lock();
         curves.running.remove(&trial.id);
-        let predicted_final = trial.predicted_final.map(|predicted| predicted.value);
-        curves.completed.insert(trial.id, Completed { curve, stopped_early: trial.stopped_early, predicted_final });
+        curves.completed.insert(trial.id, Completed { curve, stopped_early: trial.stopped_early });
         curves.prepared = None;
         if let Some(folder) = trial.metric_folders.taken(&self.metric().name)
             && curves.best_folder.as_ref().is_none_or(|best| folder_order(folder, best) == Ordering::Less)
@@ -96,14 +93,17 @@ impl EarlyStopping {
     }
 
     /// Trial that was stopped early, and that the rule would no longer stop, with the trials that have ended since. Of several,
-    /// the one with the best predicted final value. Judges at most [`MOST_JUDGED`] trials, each in two passes over the curves.
+    /// the one with most reports, then with the best last one. Decides on at most [`MOST_JUDGED`] trials, each in two passes over the
+    /// curves.
     pub fn promising(&self) -> Option<TrialId> {
         let curves = self.curves.lock();
         let Curves { completed, running, .. } = &*curves;
         let goal = self.metric().goal;
-        let loss = |trial: &Completed| trial.predicted_final.map_or(f64::INFINITY, |value| goal.loss(value));
+        let loss = |trial: &Completed| {
+            trial.curve.iter().max_by_key(|point| point.step).map_or(f64::INFINITY, |last| goal.loss(last.value))
+        };
         let mut stopped: Vec<_> = completed.iter().filter(|(_, trial)| trial.stopped_early).collect();
-        stopped.sort_by(|(_, a), (_, b)| loss(a).total_cmp(&loss(b)));
+        stopped.sort_by(|(_, a), (_, b)| b.curve.len().cmp(&a.curve.len()).then(loss(a).total_cmp(&loss(b))));
         let mut promising = stopped.into_iter().take(MOST_JUDGED).filter(|(id, trial)| {
             // As when the trial ran: it is not among the completed ones.
             let rule = self.prepare(completed.iter().filter(|(other, _)| other != id).map(|(_, other)| other));
@@ -114,10 +114,8 @@ impl EarlyStopping {
     }
 
     fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Completed>) -> PreparedStoppingRule {
-        let curves = completed.map(|Completed { curve, stopped_early, .. }| CompletedCurve {
-            points: curve,
-            stopped_early: *stopped_early,
-        });
+        let curves = completed
+            .map(|Completed { curve, stopped_early }| CompletedCurve { points: curve, stopped_early: *stopped_early });
         self.rule.prepare(self.metric().goal, curves)
     }
 

@@ -19,7 +19,7 @@ use crate::rng::stream;
 /// measured, see docs/experiments/002).
 const WHOLE_SPACE_EVERY: u64 = 3;
 /// Log expected improvement, in standard deviations of the values, below which the trust region has little left: ln 0.001
-/// (measured, see docs/experiments/105). A restart of the region says the same later: tiny improvements keep it from shrinking.
+/// (measured, see docs/experiments/105). A restart of the region shows the same later: tiny improvements keep it from shrinking.
 const LITTLE_IMPROVEMENT: f64 = -6.907_755_278_982_137;
 /// The best point of the whole space is proposed if its log expected improvement exceeds that of the trust region by
 /// more than this, ln 10 (measured, see docs/experiments/002).
