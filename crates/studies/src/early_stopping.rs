@@ -119,8 +119,10 @@ impl EarlyStopping {
     }
 
     fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Completed>) -> PreparedStoppingRule {
-        let curves = completed
-            .map(|Completed { curve, stopped_early, .. }| CompletedCurve { points: curve, stopped_early: *stopped_early });
+        let curves = completed.map(|Completed { curve, stopped_early, .. }| CompletedCurve {
+            points: curve,
+            stopped_early: *stopped_early,
+        });
         self.rule.prepare(self.metric().goal, curves)
     }
 
