@@ -3,8 +3,8 @@
 //! Steps of a suggestion for one metric: encode the history; merge replicates and [warp](crate::output_warp) the
 //! values; fit the [model](crate::gp); draw the outcomes of pending trials; maximise log expected improvement around
 //! the incumbent ([`crate::acquisition`]). The first trials are an axis-aligned [initial design](initial_design). In
-//! spaces with a categorical or a conditional parameter, odd trials search the trust region and even trials the whole
-//! space. In conditional spaces every third trial explores another branch ([`branches`]).
+//! spaces with a categorical or a conditional parameter, from trial 25 on, odd trials search the trust region and even
+//! trials the whole space. In conditional spaces every third trial explores another branch ([`branches`]).
 //!
 //! Conditional spaces have one model of all branches (see [`crate::encoding`] for the encoding of inactive parameters).
 //! The trust region restricts only the parameters that are active at the incumbent.
@@ -102,6 +102,9 @@ const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
 const NAME: &str = ALGORITHM.as_str();
 /// Number of measured trials below which the scale of the values is unknown.
 const FEWEST_MEASURED: usize = 2;
+/// Number of first trials that search the trust region only, also in spaces with categories: before, the model proposes
+/// corners of the whole space (measured, see docs/experiments/106).
+const LOCAL_TRIALS: u64 = 24;
 
 /// Designer for one problem.
 #[derive(Debug, Clone)]
@@ -110,7 +113,7 @@ pub struct GpBandit {
     outputs: Outputs,
     seed: u64,
     finite: Option<FinitePoints>,
-    /// Whether every other trial searches the whole space.
+    /// Whether every other trial searches the whole space, after the first ones.
     alternates: bool,
     fits: Fits,
     prior: Option<PriorDensity>,
@@ -167,7 +170,8 @@ impl GpBandit {
 
     /// Whether `trial` searches the whole space despite the trust region.
     fn is_global(&self, trial: TrialId) -> bool {
-        (self.alternates && trial.0.is_multiple_of(2)) || branches::explores_branch(&self.encoding, trial)
+        (self.alternates && trial.0 > LOCAL_TRIALS && trial.0.is_multiple_of(2))
+            || branches::explores_branch(&self.encoding, trial)
     }
 
     /// Next point with its origin; `None` if the space is exhausted.
