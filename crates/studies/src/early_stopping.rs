@@ -96,7 +96,7 @@ impl EarlyStopping {
     }
 
     /// Trial that was stopped early, and that the rule would no longer stop, with the trials that have ended since. Of several,
-    /// the one with the best predicted final value, then with the best last report. Decides on at most [`MOST_JUDGED`] trials, each
+    /// the one with the best predicted final value, then with the best last report. Decides on at most 16 trials, each
     /// in two passes over the curves.
     pub fn promising(&self) -> Option<TrialId> {
         let curves = self.curves.lock();
