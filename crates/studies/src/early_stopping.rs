@@ -40,7 +40,7 @@ struct Curves {
 struct Completed {
     curve: Vec<CurvePoint>,
     stopped_early: bool,
-    /// Predicted final value of a trial that was stopped early, if known.
+    /// Predicted final value of a trial that the rule has stopped.
     predicted_final: Option<f64>,
 }
 
@@ -95,27 +95,27 @@ impl EarlyStopping {
         }
     }
 
-    /// Trial that was stopped early, and that the rule would no longer stop, with the trials that have ended since. Of several,
-    /// the one with the best predicted final value, then with the best last report. Decides on at most 16 trials, each
-    /// in two passes over the curves.
+    /// Trial that the rule has stopped, and would no longer stop, with the trials that have ended since. Of several, the one with
+    /// the best predicted final value, then with the best last report. Decides on at most 16 trials, each in two passes over
+    /// the curves. A trial without a prediction, such as one that a user has stopped, stays stopped.
     pub fn promising(&self) -> Option<TrialId> {
         let curves = self.curves.lock();
         let Curves { completed, running, .. } = &*curves;
         let goal = self.metric().goal;
-        let loss = |value: Option<f64>| value.map_or(f64::INFINITY, |value| goal.loss(value));
-        let last = |trial: &Completed| trial.curve.iter().max_by_key(|point| point.step).map(|point| point.value);
-        let mut stopped: Vec<_> = completed.iter().filter(|(_, trial)| trial.stopped_early).collect();
-        stopped.sort_by(|(_, a), (_, b)| {
-            let by_prediction = loss(a.predicted_final).total_cmp(&loss(b.predicted_final));
-            by_prediction.then_with(|| loss(last(a)).total_cmp(&loss(last(b))))
-        });
-        let mut promising = stopped.into_iter().take(MOST_JUDGED).filter(|(id, trial)| {
+        let last = |trial: &Completed| {
+            trial.curve.iter().max_by_key(|point| point.step).map_or(f64::INFINITY, |last| goal.loss(last.value))
+        };
+        let predicted =
+            |(id, trial): (&TrialId, &'_ Completed)| Some((goal.loss(trial.predicted_final?), last(trial), *id));
+        let mut stopped: Vec<(f64, f64, TrialId)> = completed.iter().filter_map(predicted).collect();
+        stopped.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut judged = stopped.into_iter().take(MOST_JUDGED).map(|(.., id)| id);
+        judged.find(|id| {
             // As when the trial ran: it is not among the completed ones.
-            let rule = self.prepare(completed.iter().filter(|(other, _)| other != id).map(|(_, other)| other));
+            let rule = self.prepare(completed.iter().filter(|(other, _)| *other != id).map(|(_, other)| other));
             let others = running.values().map(Vec::as_slice);
-            matches!(rule.decide(&trial.curve, others), EarlyStopDecision::Continue(_))
-        });
-        promising.next().map(|(id, _)| *id)
+            matches!(rule.decide(&completed[id].curve, others), EarlyStopDecision::Continue(_))
+        })
     }
 
     fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Completed>) -> PreparedStoppingRule {

@@ -184,6 +184,15 @@ async fn stopped_trial_is_promising_once_the_rule_would_not_stop_it() {
     // It goes on: its result is withdrawn, and trial 6 is not among the two best of the other five.
     rule.forget(TrialId(4));
     assert_eq!(rule.promising(), None);
+    // The best of all so far, but a user has stopped it.
+    let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+    let key = key(&study.id, &trial);
+    studies.add_measurement(&key, loss(1, 1.0, 0.5), None).await.unwrap();
+    studies.stop(&key).await.unwrap();
+    let ended = studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial;
+    assert!(ended.stopped_early);
+    rule.learn(&*studies.store, &ended).await.unwrap();
+    assert_eq!(rule.promising(), None);
 }
 
 #[tokio::test]
