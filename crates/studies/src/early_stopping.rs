@@ -29,7 +29,7 @@ const MOST_JUDGED: usize = 16;
 
 #[derive(Default)]
 struct Curves {
-    completed: BTreeMap<TrialId, Completed>,
+    completed: BTreeMap<TrialId, Arc<Completed>>,
     running: BTreeMap<TrialId, Vec<CurvePoint>>,
     /// First folder, by [`folder_order`], of the event files with the curves of completed trials.
     best_folder: Option<Arc<str>>,
@@ -77,7 +77,8 @@ impl EarlyStopping {
         let mut curves = self.curves.lock();
         curves.running.remove(&trial.id);
         let predicted_final = trial.predicted_final.map(|predicted| predicted.value);
-        curves.completed.insert(trial.id, Completed { curve, stopped_early: trial.stopped_early, predicted_final });
+        let completed = Completed { curve, stopped_early: trial.stopped_early, predicted_final };
+        curves.completed.insert(trial.id, completed.into());
         curves.prepared = None;
         if let Some(folder) = trial.metric_folders.taken(&self.metric().name)
             && curves.best_folder.as_ref().is_none_or(|best| folder_order(folder, best) == Ordering::Less)
@@ -99,14 +100,17 @@ impl EarlyStopping {
     /// the best predicted final value, then with the best last report. Decides on at most 16 trials, each in two passes over
     /// the curves. A trial without a prediction, such as one that a user has stopped, stays stopped.
     pub fn promising(&self) -> Option<TrialId> {
-        let curves = self.curves.lock();
-        let Curves { completed, running, .. } = &*curves;
+        // Running trials are decided on meanwhile.
+        let (completed, running) = {
+            let curves = self.curves.lock();
+            (curves.completed.clone(), curves.running.clone())
+        };
         let goal = self.metric().goal;
         let last = |trial: &Completed| {
             trial.curve.iter().max_by_key(|point| point.step).map_or(f64::INFINITY, |last| goal.loss(last.value))
         };
         let predicted =
-            |(id, trial): (&TrialId, &'_ Completed)| Some((goal.loss(trial.predicted_final?), last(trial), *id));
+            |(id, trial): (&TrialId, &Arc<Completed>)| Some((goal.loss(trial.predicted_final?), last(trial), *id));
         let mut stopped: Vec<(f64, f64, TrialId)> = completed.iter().filter_map(predicted).collect();
         stopped.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut judged = stopped.into_iter().take(MOST_JUDGED).map(|(.., id)| id);
@@ -118,11 +122,8 @@ impl EarlyStopping {
         })
     }
 
-    fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Completed>) -> PreparedStoppingRule {
-        let curves = completed.map(|Completed { curve, stopped_early, .. }| CompletedCurve {
-            points: curve,
-            stopped_early: *stopped_early,
-        });
+    fn prepare<'a>(&self, completed: impl Iterator<Item = &'a Arc<Completed>>) -> PreparedStoppingRule {
+        let curves = completed.map(|trial| CompletedCurve { points: &trial.curve, stopped_early: trial.stopped_early });
         self.rule.prepare(self.metric().goal, curves)
     }
 
